@@ -35,50 +35,50 @@ const KEYS: usize = 100_000;
 pub struct ExplainArgs {
     #[command(flatten)]
     config: ConfigArg,
-    /// The method, `GET`.
+    /// The method, such as `GET`.
     #[arg(value_parser = parse::method)]
     method: Method,
-    /// The URL; a path alone, or `*`, is one of `localhost` at the first listener.
+    /// The URL; a path or `*` alone means `localhost` at the first listener.
     #[arg(value_parser = parse::url)]
     url: ParsedUrl,
-    /// A header of the request.
+    /// A header of the request. Repeatable.
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = parse::header)]
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// The client's address, `ip.src`, whatever the headers say.
+    /// The client's address, `ip.src`, regardless of the headers.
     #[arg(long, value_name = "ADDRESS", value_parser = parse::address)]
     ip: Option<IpAddr>,
     /// The address of the TCP peer [default: that of --ip, else 127.0.0.1].
     #[arg(long, value_name = "ADDRESS", value_parser = parse::address)]
     peer: Option<IpAddr>,
-    /// The client's autonomous system, whatever the databases say.
+    /// The client's autonomous system number, regardless of the databases.
     #[arg(long, value_name = "NUMBER")]
     asn: Option<u32>,
-    /// The client's country, whatever the databases say.
+    /// The client's country, regardless of the databases.
     #[arg(long, value_name = "CODE", value_parser = parse::country)]
     country: Option<[u8; 2]>,
-    /// The JA3 fingerprint of the client's TLS.
+    /// The JA3 fingerprint of the client.
     #[arg(long, value_name = "HASH", value_parser = parse::ja3)]
     ja3: Option<String>,
-    /// The JA4 fingerprint of the client's TLS.
+    /// The JA4 fingerprint of the client.
     #[arg(long, value_name = "FINGERPRINT", value_parser = parse::ja4)]
     ja4: Option<String>,
-    /// The HTTP version [default: 2 over TLS where the listener speaks it, else 1.1].
+    /// The HTTP version [default: 2 over TLS if the listener supports it, else 1.1].
     #[arg(long, value_name = "VERSION", value_parser = parse::version)]
     http: Option<http::Version>,
-    /// The status of the origin's response [default: that of the route, else 200].
+    /// The status of the origin server's response [default: that of the route, else 200].
     #[arg(long, value_name = "CODE", value_parser = parse::status)]
     status: Option<StatusCode>,
-    /// A header of the origin's response.
+    /// A header of the origin server's response. Repeatable.
     #[arg(long, value_name = "NAME: VALUE", value_parser = parse::header)]
     response_header: Vec<(HeaderName, HeaderValue)>,
-    /// How often the request is sent.
+    /// How many times to send the request.
     #[arg(long, value_name = "TIMES", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: u32,
     /// The time between two requests, such as `10s`.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = config::duration)]
     every: Duration,
-    /// How to print what was found.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: OutputFormat,
 }
@@ -167,7 +167,10 @@ fn print_report(
     lines.push(ExplainedRequest::of(&last, clock.now().since(start)));
     let imagines_answer = args.status.is_some() || !args.response_header.is_empty();
     if imagines_answer && !answered && !last.settled {
-        notes.push("--status and --response-header change nothing: no origin is asked".into());
+        notes.push(
+            "--status and --response-header have no effect: the request reaches no origin server"
+                .into(),
+        );
     }
     Ok(Story {
         request: request::words(args, &simulation),

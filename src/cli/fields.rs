@@ -23,7 +23,7 @@ pub fn fields() -> ExitCode {
             .unwrap_or_default();
         let _ = writeln!(text, "  {:<40} {ty:<8} {}{phase}", field.name, field.doc);
         for alias in field.aliases {
-            let _ = writeln!(text, "  {alias:<40} {ty:<8} the same as {}", field.name);
+            let _ = writeln!(text, "  {alias:<40} {ty:<8} alias of {}", field.name);
         }
     }
     text.push_str("\nFunctions\n");

@@ -57,7 +57,7 @@ fn import(path: &Path) -> Result<Imported, String> {
     let bytes = read.map_err(|error| format!("{name}: cannot read: {error}"))?;
     if bytes.len() > MOST {
         Err(format!(
-            "{name}: larger than {} MiB, which no export of rules is",
+            "{name}: larger than {} MiB, too large for an export of rules",
             MOST >> 20
         ))
     } else {
@@ -96,7 +96,7 @@ fn convert(file: &str, json: &[u8]) -> Result<Imported, String> {
     match judge::errors(&imported.toml).as_slice() {
         [] => Ok(imported),
         errors => Err(format!(
-            "{file}: the rules do not load together: {}",
+            "{file}: the imported rules are not valid together: {}",
             errors.join("; ")
         )),
     }

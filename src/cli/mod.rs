@@ -35,11 +35,11 @@ struct Cli {
 enum Command {
     /// Run the gateway in the foreground (the default).
     Run(ConfigArg),
-    /// Load everything a run would load and say what is wrong.
+    /// Check the configuration and every file that it names.
     Check {
         #[command(flatten)]
         config: ConfigArg,
-        /// How to print what was found.
+        /// The output format.
         #[arg(long, value_enum, default_value_t)]
         format: OutputFormat,
         /// Silence the warnings with this code, for example `shared-key`. Repeatable.
@@ -49,13 +49,13 @@ enum Command {
         #[arg(long)]
         deny_warnings: bool,
     },
-    /// Say what the rules would do with a request, and why not.
+    /// Show what each rule would do with a request, and why.
     Explain(Box<explain::ExplainArgs>),
     /// List the fields and functions of the rule language.
     Fields,
     /// Print the JSON Schema of gateway.toml.
     Schema,
-    /// Turn the rules of another product into `[[rules]]`, on standard output.
+    /// Convert the rules of another product to `[[rules]]` and print them.
     Import {
         #[command(subcommand)]
         from: Product,
@@ -75,7 +75,7 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum Product {
-    /// A ruleset as Cloudflare's API gives it.
+    /// A ruleset as Cloudflare's API returns it.
     Cloudflare {
         /// The JSON file; `-` reads standard input.
         file: PathBuf,
@@ -134,7 +134,9 @@ fn print(text: &str) -> ExitCode {
     match written {
         // Truncated output, such as half a schema, is not a success.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            print_error(&format!("lockgate: cannot write: {error}"));
+            print_error(&format!(
+                "lockgate: cannot write to standard output: {error}"
+            ));
             ExitCode::FAILURE
         }
         _ => ExitCode::SUCCESS,

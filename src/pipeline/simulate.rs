@@ -290,7 +290,7 @@ impl Simulation {
         info: &RequestInfo<'_>,
         malformed: MalformedRequest,
     ) -> SimulationReport {
-        let why = "not reached: the request is refused before any rule";
+        let why = "not reached: the gateway refused the request before any rule";
         SimulationReport {
             outcome: SimulatedOutcome::Refuse(malformed.reason()),
             credit: None,

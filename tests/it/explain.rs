@@ -196,7 +196,10 @@ duration = "10m"
     let why = "`mitigate` matched, but the key is not banned; `count` did not match: \
                `http.response.code eq 401` is false, http.response.code is 200\n";
     assert!(text.contains(why), "{text}");
-    assert!(text.contains("count     no, at the response\n"), "{text}");
+    assert!(
+        text.contains("count     no, in the response phase\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -248,7 +251,7 @@ fn an_exemption_ends_the_pass() {
         text.contains("yes ip.src in $office\n          ip.src is 192.0.2.9\n"),
         "{text}"
     );
-    let why = "\nlogin: not_reached\n  why       not reached: rule office ended the pass\n";
+    let why = "\nlogin: not_reached\n  why       not reached: rule office ended the evaluation\n";
     assert!(text.contains(why), "{text}");
 }
 
@@ -325,7 +328,7 @@ fn refusals_have_their_status_and_reason() {
         (
             "http://example.com/",
             &["-H", "host: a", "-H", "host: b"],
-            "refused with 400: the host is missing, doubled or not a name or an address",
+            "refused with 400: the host is missing, duplicated, or neither a name nor an address",
         ),
         (
             "http://nobody.example/",
@@ -335,15 +338,15 @@ fn refusals_have_their_status_and_reason() {
         (
             "http://old.example.com/x",
             &[],
-            "redirected by its route with 308",
+            "308 redirect from the route",
         ),
     ] {
         let text = human(LOGIN, &[&["GET", url], more].concat());
         assert_eq!(text.lines().next(), Some(first), "{url}");
     }
     let text = human(LOGIN, &["GET", "http://example.com/%00"]);
-    let why =
-        "\nlogin: not_reached\n  why       not reached: the request is refused before any rule\n";
+    let why = "\nlogin: not_reached\n  why       not reached: the gateway refused the request \
+               before any rule\n";
     assert!(text.ends_with(why), "{text}");
 }
 
@@ -364,7 +367,7 @@ fn a_host_of_another_certificate_is_misdirected() {
     folder.write("gateway.toml", config);
     let ask = ["explain", "GET", "https://a.example/", "-H"];
     for (host, first) in [
-        ("host: a.example", "answered by its route with 200"),
+        ("host: a.example", "200 from the route"),
         (
             "host: b.example",
             "refused with 421: the certificate of the connection is not for this host",
@@ -455,7 +458,7 @@ period   = "1m"
     assert_eq!(report["notes"], serde_json::json!([]));
     let text = human(rules, &ask);
     for note in [
-        "tls.ja3 is missing here; a real client has one: --ja3",
+        "tls.ja3 is missing here; a real client has one: set --ja3",
         "--ja4",
     ] {
         assert!(text.contains(note), "{text}");
@@ -547,7 +550,7 @@ fn a_bad_argument_is_a_usage_error() {
             "write 203.0.113.7 or 2001:db8::1",
         ),
         (&[ask[0], ask[1], "--every", "5"], "\"500ms\""),
-        (&[ask[0], ask[1], "--status", "99"], "between 200 and 599"),
+        (&[ask[0], ask[1], "--status", "99"], "from 200 to 599"),
         (&[ask[0], ask[1], "--repeat", "0"], "1..=10000"),
         (&[ask[0], ask[1], "--country", "Germany"], "two letters"),
         (

@@ -88,7 +88,7 @@ fn input_without_an_end_is_refused() {
         let ran = run(file);
         assert_eq!(ran.status.code(), Some(1));
         let said = stderr(&ran);
-        let wanted = "larger than 16 MiB, which no export of rules is\n";
+        let wanted = "larger than 16 MiB, too large for an export of rules\n";
         assert!(said.ends_with(wanted), "{said}");
         assert_eq!(stdout(&ran), "");
     }
@@ -112,20 +112,21 @@ fn what_holds_no_rules_is_refused_with_what_was_found() {
         ("[1]", "stdin: found an array that begins with a number"),
         (
             r#"[{"threshold": 5, "match": {}}]"#,
-            "stdin: found an array that begins with an object with the keys `match`, `threshold`; expected",
+            "stdin: found an array that begins with an object with the members `match`, \
+             `threshold`; expected",
         ),
         (
             r#"{"zone": 1}"#,
-            "stdin: found an object with the keys `zone`; expected",
+            "stdin: found an object with the members `zone`; expected",
         ),
-        ("{}", "stdin: found an object with no keys; expected"),
+        ("{}", "stdin: found an empty object; expected"),
         (
             r#"{"rules": "x"}"#,
             "stdin: `rules` is a string; expected an array",
         ),
         (
             r#"{"success": false, "result": null, "errors": [{"code": 10000, "message": "Authentication error"}]}"#,
-            "stdin: found an answer that says: Authentication error; expected",
+            "stdin: found an API response with errors: Authentication error; expected",
         ),
         (
             r#"{"success": true, "result": "x", "errors": []}"#,
@@ -138,11 +139,11 @@ fn what_holds_no_rules_is_refused_with_what_was_found() {
         (
             r#"{"result": [{"id": "a", "name": "one", "phase": "p"}, {"id": "b", "kind": "zone"}]}"#,
             "stdin: found no rules in ruleset \"one\" (p), ID a, ruleset b; the list of rulesets \
-             leaves them out",
+             does not include them",
         ),
         (
             r#"[{"rules": []}, {"action": "block"}]"#,
-            "stdin: found rulesets and an object with the keys `action`; expected",
+            "stdin: found rulesets and an object with the members `action`; expected",
         ),
     ] {
         let ran = piped(json);
@@ -170,7 +171,7 @@ fn rules_that_cannot_be_written_are_not_a_success() {
     command.args(["import", "cloudflare", "by-ip.json"]);
     let ran = command.output().unwrap();
     assert_eq!(ran.status.code(), Some(1));
-    assert!(stderr(&ran).starts_with("lockgate: cannot write: "));
+    assert!(stderr(&ran).starts_with("lockgate: cannot write to standard output: "));
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn what(report: &SimulationReport) -> String {
                 None => format!("{status} by rule {rule}"),
             }
         }
-        SimulatedOutcome::Close => format!("closed without an answer by rule {rule}"),
+        SimulatedOutcome::Close => format!("closed without a response by rule {rule}"),
         SimulatedOutcome::Divert => format!("diverted by rule {rule}: {}", forwarded(report)),
         SimulatedOutcome::Shadow => format!("shadow {status} by rule {rule}"),
         SimulatedOutcome::Refuse(reason) => format!("refused with {status}: {reason}"),
@@ -132,8 +132,8 @@ fn forwarded(report: &SimulationReport) -> String {
             let tags = report.tags.join(", ");
             format!("forwarded to upstream {name}, tagged {tags}")
         }
-        (None, Some("redirect")) => format!("redirected by its route with {status}"),
-        _ => format!("answered by its route with {status}"),
+        (None, Some("redirect")) => format!("{status} redirect from the route"),
+        _ => format!("{status} from the route"),
     }
 }
 
@@ -144,8 +144,8 @@ fn rule(trace: &RuleTrace, text: &mut String) {
         return;
     };
     let counts = match (trace.count, trace.counts_response) {
-        (Some(truth), true) => format!("{}, at the response", word(truth).trim_end()),
-        (None, _) => "at the response, and this answer never counts".to_owned(),
+        (Some(truth), true) => format!("{}, in the response phase", word(truth).trim_end()),
+        (None, _) => "in the response phase; this response never counts".to_owned(),
         (Some(truth), false) => word(truth).trim_end().to_owned(),
     };
     let _ = writeln!(text, "  count     {counts}");
@@ -173,7 +173,10 @@ fn counter(trace: &RuleTrace, text: &mut String) {
         let _ = writeln!(text, "  used      {used}");
     }
     if let (Some(limit), Some(near)) = (trace.limit, trace.drawn_from) {
-        let _ = writeln!(text, "  limit     {limit} for this key, drawn near {near}");
+        let _ = writeln!(
+            text,
+            "  limit     {limit} for this key, from {near} by jitter"
+        );
     }
     if let Some(held) = trace.held_for {
         let _ = writeln!(text, "  held      for {}", seconds(held));
@@ -191,7 +194,7 @@ fn key(trace: &RuleTrace) -> String {
         None => format!("{part} is missing"),
     });
     if trace.key_parts.is_empty() {
-        "everybody together".to_owned()
+        "none; one counter for all requests".to_owned()
     } else {
         parts.collect::<Vec<_>>().join(", ")
     }

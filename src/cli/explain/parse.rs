@@ -72,11 +72,11 @@ pub fn method(text: &str) -> Result<Method, String> {
 pub fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text
         .split_once(':')
-        .ok_or("a name and a value have a colon between them: 'accept: text/html'")?;
+        .ok_or("a header needs a colon between name and value: 'accept: text/html'")?;
     let name: HeaderName = (name.trim().parse())
-        .map_err(|_| format!("`{}` is not the name of a header field", name.trim()))?;
+        .map_err(|_| format!("`{}` is not a valid header name", name.trim()))?;
     let value = HeaderValue::from_bytes(value.trim().as_bytes())
-        .map_err(|_| "a value has no line breaks and no control characters")?;
+        .map_err(|_| "a header value cannot have line breaks or control characters")?;
     Ok((name, value))
 }
 
@@ -90,7 +90,7 @@ pub fn address(text: &str) -> Result<IpAddr, String> {
 pub fn country(text: &str) -> Result<[u8; 2], String> {
     let code: Option<[u8; 2]> = text.to_ascii_uppercase().into_bytes().try_into().ok();
     code.filter(|code| code.iter().all(u8::is_ascii_alphanumeric))
-        .ok_or_else(|| "a country has a code of two letters, such as DE".into())
+        .ok_or_else(|| "a country code has two letters, such as DE".into())
 }
 
 /// Parses a JA3 fingerprint.
@@ -120,7 +120,7 @@ pub fn version(text: &str) -> Result<Version, String> {
         "1.0" => Ok(Version::HTTP_10),
         "1.1" => Ok(Version::HTTP_11),
         "2" => Ok(Version::HTTP_2),
-        _ => Err("the gateway speaks 1.0, 1.1 and 2".into()),
+        _ => Err("the supported versions are 1.0, 1.1 and 2".into()),
     }
 }
 
@@ -129,7 +129,7 @@ pub fn status(text: &str) -> Result<StatusCode, String> {
     let number = text.parse().ok().filter(|code| (200..=599).contains(code));
     number
         .and_then(|code| StatusCode::from_u16(code).ok())
-        .ok_or_else(|| "a status lies between 200 and 599".into())
+        .ok_or_else(|| "a status is a number from 200 to 599".into())
 }
 
 #[cfg(test)]

@@ -100,9 +100,9 @@ fn listener<'s>(
         Some(listener) => (Some(listener), Vec::new()),
         None => {
             let note = if secure {
-                "no listener has TLS: the request is taken as plain HTTP"
+                "no listener has TLS: the request is treated as plain HTTP"
             } else {
-                "no listener is without TLS: the request is taken as HTTPS"
+                "every listener has TLS: the request is treated as HTTPS"
             };
             (all().next(), vec![note.to_owned()])
         }
@@ -121,7 +121,7 @@ fn unknown_fingerprints(args: &ExplainArgs, snapshot: &Snapshot) -> Vec<String> 
     unknown
         .map(|(field, option, _)| {
             let name = fields::by_id(field).name;
-            format!("{name} is missing here; a real client has one: {option}")
+            format!("{name} is missing here; a real client has one: set {option}")
         })
         .collect()
 }

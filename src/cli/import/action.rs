@@ -21,8 +21,8 @@ enum Meaning {
 
 use Meaning::{Elsewhere, Near, Same, Skip};
 
-const CHALLENGE: &str = "there is no challenge page here, so it blocks those too who would have \
-                         passed; try it with `dry_run = true`";
+const CHALLENGE: &str = "lockgate has no challenge page, so the rule also blocks clients that \
+                         would have passed; test it with `dry_run = true`";
 
 /// Cloudflare's actions. An action that is not listed is copied unchanged.
 #[rustfmt::skip] // one row per line
@@ -35,19 +35,19 @@ const ACTIONS: &[(&str, Meaning)] = &[
     ("js_challenge", Near("block", CHALLENGE)),
     ("managed_challenge", Near("block", CHALLENGE)),
     ("force_connection_close", Same("close")),
-    ("execute", Elsewhere("import the ruleset that it names; its rules take this place")),
+    ("execute", Elsewhere("import the ruleset that it names, and put its rules here")),
     ("rewrite", Elsewhere("`strip_prefix`, `request_headers` and `response_headers` of a route")),
     ("redirect", Elsewhere("a route with `redirect`")),
     ("route", Elsewhere("a route with another `upstream`")),
-    ("set_config", Elsewhere("the keys of `[[listeners]]` and `[[routes]]`")),
-    ("score", Elsewhere("one rule whose expression holds all the conditions")),
-    ("serve_error", Elsewhere("a route with `respond`, or `[responses]` for what a rule answers")),
-    ("compress_response", Elsewhere("nothing; let your origin compress")),
-    ("set_cache_settings", Elsewhere("nothing; there is no cache here")),
+    ("set_config", Elsewhere("the settings of `[[listeners]]` and `[[routes]]`")),
+    ("score", Elsewhere("one rule whose expression has all the conditions")),
+    ("serve_error", Elsewhere("a route with `respond`, or `[responses]` for the response of a rule")),
+    ("compress_response", Elsewhere("nothing; let the origin server compress")),
+    ("set_cache_settings", Elsewhere("nothing; lockgate has no cache")),
     ("set_cache_control", Elsewhere("`response_headers` of a route")),
-    ("set_cache_tags", Elsewhere("nothing; there is no cache here")),
+    ("set_cache_tags", Elsewhere("nothing; lockgate has no cache")),
     ("ddos_dynamic", Elsewhere("a rule with a `limit` by `ip.src` or `tls.ja4`")),
-    ("log_custom_field", Elsewhere("the access log, which holds what keys and expressions read")),
+    ("log_custom_field", Elsewhere("the access log, which has the values that keys and expressions read")),
 ];
 
 /// Cloudflare's phases and products that lockgate rules can replace.
@@ -105,7 +105,7 @@ fn plain(
     match parameters.get("response") {
         Some(Value::Object(map)) if answers => response(map, limited, names, draft),
         Some(other) => draft.note(format!(
-            "`action_parameters.response` is not carried over: {}; only `block` answers, with an \
+            "`action_parameters.response` is not imported: {}; only `block` has a response, as an \
              object",
             shown(other)
         )),
@@ -134,7 +134,7 @@ fn response(map: &Map<String, Value>, limited: bool, names: &mut UsedNames, draf
     if let Some(content) = response.get("content") {
         keys.push(("body", quote::text(content)));
         if content.as_str().is_some_and(|text| text.contains("{{")) {
-            draft.note("the body holds `{{`, which begins a value that lockgate fills in");
+            draft.note("the body contains `{{`, which starts a template value in lockgate");
         }
     }
     for (key, value) in response.left() {
@@ -148,12 +148,12 @@ fn response(map: &Map<String, Value>, limited: bool, names: &mut UsedNames, draf
 fn skip(parameters: &Map<String, Value>, draft: &mut RuleDraft) {
     draft.set("action", quote::word("allow"));
     let skipped = Value::Object(parameters.clone());
-    let note = format!("`skip` named {}", shown(&skipped));
+    let note = format!("`skip` has {}", shown(&skipped));
     if skips_ours(parameters) {
-        let differs = "`allow` skips all later rules here, and nothing else";
+        let differs = "in lockgate, `allow` skips all later rules and nothing else";
         draft.note(format!("{note}; {differs}"));
     } else {
-        let differs = "none of it is here, and `allow` would skip all later rules";
+        let differs = "lockgate has none of these, and `allow` would skip all later rules";
         draft.refuse(format!("{note}; {differs}"));
     }
 }
@@ -170,7 +170,7 @@ fn skips_ours(parameters: &Map<String, Value>) -> bool {
 fn elsewhere(action: &str, nearest: &str, parameters: &Map<String, Value>, draft: &mut RuleDraft) {
     draft.set_wrong("action", quote::word(action), "\"log\"");
     draft.refuse(format!(
-        "`{action}` is not an action of a rule here; nearest: {nearest}"
+        "lockgate has no action `{action}`; nearest: {nearest}"
     ));
     if !parameters.is_empty() {
         draft.drop_key("action_parameters", &Value::Object(parameters.clone()));

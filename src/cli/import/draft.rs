@@ -80,7 +80,7 @@ impl RuleDraft {
     /// Adds a note that the value of the JSON key at `path` could not be converted.
     pub fn drop_key(&mut self, path: &str, value: &Value) {
         let shown = quote::shown(value);
-        self.note(format!("`{path}` is not carried over: {shown}"));
+        self.note(format!("`{path}` is not imported: {shown}"));
     }
 
     /// Marks the rule as refused, with the reason. It is written as a comment.

@@ -66,16 +66,16 @@ pub fn find_lists(draft: &mut RuleDraft) {
         read.into_iter().partition(|name| name.starts_with(MANAGED));
     for name in own.into_iter().filter(|name| is_name(name)) {
         draft.note(format!(
-            "`${name}` is a list whose values are not in this file; fill `{name}` in `[lists]`, \
-             which is empty as it is written"
+            "the values of the list `${name}` are not in this file; add them to `{name}` in \
+             `[lists]`, which is empty now"
         ));
         draft.lists.push(name);
     }
     for name in managed {
         let own = name.trim_start_matches(MANAGED).replace('.', "_");
         draft.note(format!(
-            "`${name}` is a list that only Cloudflare keeps; nearest: a list of your own, \
-             `{own} = {{ file = \"{own}.txt\" }}` in `[lists]`"
+            "only Cloudflare has the list `${name}`; nearest: your own list, `{own} = {{ file = \
+             \"{own}.txt\" }}` in `[lists]`"
         ));
     }
 }

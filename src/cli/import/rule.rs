@@ -14,13 +14,13 @@ const BOOKKEEPING: [&str; 5] = ["id", "ref", "version", "last_updated", "categor
 const ELSEWHERE: [(&str, &str); 3] = [
     (
         "logging",
-        "the access log names the rule of each request it acted on",
+        "the access log names the rule that acted on a request",
     ),
     (
         "exposed_credential_check",
-        "a rule that counts answers of 401 and 403",
+        "a rule that counts responses with 401 and 403",
     ),
-    ("position", "rules are tried in file order"),
+    ("position", "rules run in file order"),
 ];
 
 /// Converts one rule.
@@ -78,7 +78,7 @@ fn other_settings(mut rule: JsonObject<'_>, draft: &mut RuleDraft) {
         let nearest = nearest.map(|(_, near)| format!("; nearest: {near}"));
         let nearest = nearest.unwrap_or_default();
         draft.note(format!(
-            "`{key}` is not carried over: {}{nearest}",
+            "`{key}` is not imported: {}{nearest}",
             shown(value)
         ));
     }
@@ -115,13 +115,13 @@ fn key(parts: &Value, draft: &mut RuleDraft) {
     for part in parts {
         let meant = match part.as_str().map(str::trim) {
             Some("cf.colo.id") => {
-                draft.note("`cf.colo.id` is left out of the key: a gateway is one place");
+                draft.note("`cf.colo.id` is not in the key: each gateway has its own counters");
                 continue;
             }
             Some("cf.unique_visitor_id") => {
                 draft.note(
-                    "only Cloudflare can fill `cf.unique_visitor_id`; nearest, and written \
-                     instead: `ip.src` and `tls.ja4`",
+                    "only Cloudflare provides `cf.unique_visitor_id`; used instead: `ip.src` and \
+                     `tls.ja4`",
                 );
                 let fields = [fields::CLIENT_ADDRESS, fields::JA4];
                 fields.map(|id| quote::word(fields::by_id(id).name)).into()
@@ -153,8 +153,8 @@ fn amount(limit: &mut JsonObject<'_>, draft: &mut RuleDraft) {
             draft.set("cost", cost);
             if let Some(requests) = requests {
                 draft.note(format!(
-                    "`ratelimit.requests_per_period` is not carried over: {}; nearest: a second \
-                     rule, as this one has a score",
+                    "`ratelimit.requests_per_period` is not imported: {}; nearest: a second rule, \
+                     because this one counts a score",
                     shown(requests)
                 ));
             }
@@ -163,7 +163,7 @@ fn amount(limit: &mut JsonObject<'_>, draft: &mut RuleDraft) {
             draft.set("limit", quote::value(requests));
             if let Some(header) = header {
                 draft.note(format!(
-                    "`ratelimit.score_response_header_name` is not carried over: {}; there is no \
+                    "`ratelimit.score_response_header_name` is not imported: {}; there is no \
                      `score_per_period`",
                     shown(header)
                 ));
@@ -186,8 +186,8 @@ fn amount(limit: &mut JsonObject<'_>, draft: &mut RuleDraft) {
 fn origin(limit: &mut JsonObject<'_>, draft: &mut RuleDraft) {
     match limit.get("requests_to_origin") {
         Some(Value::Bool(true)) => draft.note(
-            "`requests_to_origin` counts what no cache answered; there is no cache here, so \
-             every request that is forwarded counts",
+            "`requests_to_origin` does not count cached responses; lockgate has no cache, so every \
+             forwarded request counts",
         ),
         None | Some(Value::Bool(false)) => {}
         Some(other) => draft.drop_key("ratelimit.requests_to_origin", other),

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::quote::{kind, visible};
 
-const EXPECTED: &str = "expected a ruleset `{\"rules\": […]}`, the API's answer \
-                        `{\"success\": true, \"result\": …}` or an array of rules";
+const EXPECTED: &str = "expected a ruleset `{\"rules\": […]}`, the API's response `{\"success\": \
+                        true, \"result\": …}` or an array of rules";
 
 /// The order in which Cloudflare evaluates rulesets.
 const PHASES: [&str; 3] = [
@@ -113,13 +113,13 @@ fn refusal(document: &Value, content: &Value) -> String {
         return format!("found {}; {EXPECTED}", describe(content));
     }
     let messages = messages.join("; ");
-    format!("found an answer that says: {messages}; {EXPECTED}")
+    format!("found an API response with errors: {messages}; {EXPECTED}")
 }
 
 fn no_rules(found: &[CloudflareRuleset<'_>]) -> String {
     let names: Vec<_> = found.iter().map(CloudflareRuleset::title).collect();
     format!(
-        "found no rules in {}; the list of rulesets leaves them out: ask the API for each, \
+        "found no rules in {}; the list of rulesets does not include them: request each ruleset, \
          `GET /zones/ZONE/rulesets/ID`",
         names.join(", ")
     )
@@ -132,11 +132,11 @@ fn describe(value: &Value) -> String {
             Some(first) => format!("an array that begins with {}", describe(first)),
             None => "an empty array".to_owned(),
         },
-        Value::Object(map) if map.is_empty() => "an object with no keys".to_owned(),
+        Value::Object(map) if map.is_empty() => "an empty object".to_owned(),
         Value::Object(map) => {
             let names = map.keys().take(8);
             let names: Vec<_> = names.map(|key| format!("`{}`", visible(key))).collect();
-            format!("an object with the keys {}", names.join(", "))
+            format!("an object with the members {}", names.join(", "))
         }
         other => kind(other).to_owned(),
     }

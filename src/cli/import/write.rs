@@ -100,7 +100,7 @@ impl<'a> TomlWriter<'a> {
             number(self.said.len(), "note"),
         );
         let mut toml = format!(
-            "# Imported from {}, a file of Cloudflare: {sum}.\n\n",
+            "# Imported from {}, a Cloudflare export: {sum}.\n\n",
             self.file
         );
         let lists = self.lists.iter().map(|(name, used)| (name, *used));

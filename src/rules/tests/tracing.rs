@@ -95,7 +95,7 @@ fn an_action_is_told_with_its_cause() {
     let post = Ask::post("/a");
     let why = "blocked: over the limit, 5 of 5 are used";
     says(rule(), &post, &[over(Some(1))], "block", why);
-    let why = "blocked: this request is past the limit of 5: banned for 10m";
+    let why = "blocked: this request is above the limit of 5: banned for 10m";
     says(banning(), &post, &[banned(600_000, true)], "block", why);
     let why = "blocked: banned for another 42s";
     says(banning(), &post, &[banned(41_500, false)], "block", why);
@@ -134,9 +134,9 @@ fn what_is_counted_and_not_stopped_is_told_why() {
         rule(),
         over(Some(1)),
         "counted",
-        "counted, past the limit of 5",
+        "counted, above the limit of 5",
     );
-    let began = "counted, past the limit of 5: banned for 10m";
+    let began = "counted, above the limit of 5: banned for 10m";
     is(banning(), banned(600_000, true), "counted", began);
     let lasts = "banned for another 1m, so not charged";
     is(banning(), banned(60_000, false), "no_match", lasts);
@@ -219,7 +219,7 @@ fn later_rules_are_not_reached() {
         None,
     );
     assert_eq!(told[1].verdict.name(), "not_reached");
-    let why = "not reached: rule first ended the pass; only looked at, so that Retry-After is the longest";
+    let why = "not reached: rule first ended the evaluation; its counter was read for Retry-After";
     assert_eq!(told[1].why, why);
     let none = unreached(&rules, "refused");
     assert_eq!((none[1].why.as_str(), none[1].mitigate), ("refused", None));
@@ -252,13 +252,13 @@ fn responses_are_told_when_they_count() {
         &[within(5, 0)],
         Some((401, &[banned(600_000, true)])),
     );
-    let why = "the response counted, past the limit of 5: banned for 10m from now on";
+    let why = "the response counted, above the limit of 5: banned for 10m from now on";
     is(past, Some(true), "counted", &format!("{free}; {why}"));
     let fine = told(&post, &[within(5, 0)], Some((200, &[])));
     let why =
         "`count` did not match: `http.response.code eq 401` is false, http.response.code is 200";
     is(fine, Some(false), "within", &format!("{free}; {why}"));
     let stopped = told(&post, &[within(5, 0)], None);
-    let why = "`count` asks for a response, and this answer never counts";
+    let why = "`count` reads the response, and this response never counts";
     is(stopped, None, "within", &format!("{free}; {why}"));
 }

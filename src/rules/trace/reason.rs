@@ -47,12 +47,12 @@ impl WrittenReason<'_> {
     fn not_reached(&self, ender: &str) -> String {
         let looked = match (self.met.own.planned, self.met.decision.verdict) {
             (Some(_), verdict) if verdict.poses_as_origin() => {
-                "; only looked at, so that its headers are told all the same"
+                "; its counter was read for the quota headers"
             }
-            (Some(_), _) => "; only looked at, so that Retry-After is the longest",
+            (Some(_), _) => "; its counter was read for Retry-After",
             (None, _) => "",
         };
-        format!("not reached: rule {ender} ended the pass{looked}")
+        format!("not reached: rule {ender} ended the evaluation{looked}")
     }
 
     fn acted(&self, step: &Step, step_result: &StepResult) -> String {
@@ -89,9 +89,9 @@ impl WrittenReason<'_> {
         let delayed = self.met.rule.action == Action::Delay && step.op == StepOp::Admit;
         match step_result.status {
             KeyStatus::Over if delayed && step_result.charged => {
-                "; counted, for its turn comes then"
+                "; counted, because its turn comes when the wait ends"
             }
-            KeyStatus::Over if delayed => "; not counted, for its turn would come later",
+            KeyStatus::Over if delayed => "; not counted, because its turn would come later",
             _ => "",
         }
     }
@@ -107,7 +107,7 @@ impl WrittenReason<'_> {
         });
         let limit = step.limiter.limit;
         format!(
-            "past the limit of {limit}: banned for {}{entry}",
+            "above the limit of {limit}: banned for {}{entry}",
             length(ban)
         )
     }
@@ -122,7 +122,7 @@ impl WrittenReason<'_> {
             (StepOp::Admit, _) => return vec![self.admitted(step, step_result)],
             (StepOp::Charge, KeyStatus::Within) => counted(step, step_result),
             (StepOp::Charge, KeyStatus::Over) => {
-                format!("counted, past the limit of {}", step.limiter.limit)
+                format!("counted, above the limit of {}", step.limiter.limit)
             }
             (
                 StepOp::Charge,
@@ -186,7 +186,10 @@ impl WrittenReason<'_> {
         Some(match step_result.status {
             KeyStatus::Within => format!("the response {}", counted(step, step_result)),
             KeyStatus::Over => {
-                format!("the response counted, past the limit of {limit}: what follows is acted on")
+                format!(
+                    "the response counted, above the limit of {limit}: the rule acts on the next \
+                     requests"
+                )
             }
             KeyStatus::Banned {
                 started: true,
@@ -211,7 +214,7 @@ impl WrittenReason<'_> {
             "cost"
         };
         match (self.met.counts, &rule.cost) {
-            (None, _) => format!("`{asks}` asks for a response, and this answer never counts"),
+            (None, _) => format!("`{asks}` reads the response, and this response never counts"),
             (Some(true), RuleCost::Header(name)) => {
                 format!("the response has no whole number in `{name}`, so nothing is counted")
             }
@@ -251,12 +254,12 @@ fn over(step: &Step, step_result: &StepResult) -> String {
     let cost = step.cost;
     let algorithm = step.limiter.algorithm;
     match cost {
-        _ if cost > room => format!("it costs {cost}, and never more than {room} are admitted"),
+        _ if cost > room => format!("it costs {cost}, and the rule never admits more than {room}"),
         _ if algorithm.holds_leases() => {
             format!("over the limit, {used} of {room} are in flight")
         }
         1 if algorithm.has_queue() && used < room => {
-            "its turn would come later than it may wait".to_owned()
+            "its turn would come later than it is allowed to wait".to_owned()
         }
         _ if algorithm.has_queue() => {
             format!("the queue is full, {} wait", step.limiter.queue)

@@ -8,11 +8,11 @@ use crate::decision::Action;
 pub(super) const fn past(action: Action) -> &'static str {
     match action {
         Action::Block => "blocked",
-        Action::Shadow => "answered in the origin's place",
-        Action::Divert => "answered by another upstream",
+        Action::Shadow => "shadowed",
+        Action::Divert => "diverted to another upstream",
         Action::Delay => "held",
         Action::Tarpit => "held and blocked",
-        Action::Close => "closed without an answer",
+        Action::Close => "closed without a response",
         Action::Tag => "tagged",
         Action::Log => "recorded",
         Action::Allow => "allowed",

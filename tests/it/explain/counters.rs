@@ -213,6 +213,6 @@ fn a_shadow_answer_shows_the_headers_of_the_rules_behind_it() {
     let why = report["rules"][1]["why"].as_str().unwrap();
     assert_eq!(
         why,
-        "not reached: rule ban ended the pass; only looked at, so that its headers are told all the same"
+        "not reached: rule ban ended the evaluation; its counter was read for the quota headers"
     );
 }

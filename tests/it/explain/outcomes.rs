@@ -57,7 +57,7 @@ fn each_action_has_words_of_its_own() {
             "/tag/divert",
             "diverted by rule away: forwarded to upstream pot, tagged tagged",
         ),
-        ("/close", "closed without an answer by rule gone"),
+        ("/close", "closed without a response by rule gone"),
         ("/", "forwarded to upstream app"),
     ] {
         let url = format!("http://example.com{path}");

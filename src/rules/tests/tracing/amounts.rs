@@ -26,7 +26,8 @@ fn waits_are_told_with_their_reason() {
     is(
         told(Action::Delay, over(Some(1_500))),
         Some(1_500),
-        "held for 1500ms: over the limit, 5 of 5 are used; not counted, for its turn would come later",
+        "held for 1500ms: over the limit, 5 of 5 are used; not counted, because its turn would \
+         come later",
     );
     is(
         told(Action::Delay, banned(60_000, false)),
@@ -50,7 +51,7 @@ fn waits_are_told_with_their_reason() {
     is(
         told(Action::Close, over(Some(1))),
         None,
-        "closed without an answer: over the limit, 5 of 5 are used",
+        "closed without a response: over the limit, 5 of 5 are used",
     );
 }
 
@@ -89,7 +90,7 @@ fn costs_limits_of_a_key_and_room_are_told() {
     let refused = told(never, over(None));
     assert_eq!(
         refused.why,
-        "blocked: it costs 9, and never more than 5 are admitted"
+        "blocked: it costs 9, and the rule never admits more than 5"
     );
     let mut queue = rule();
     queue.limiter = Some(Limiter {
@@ -143,7 +144,8 @@ fn a_ban_that_escalates_names_its_entry() {
         &[banned(600_000, true)],
         None,
     );
-    let why = "blocked: this request is past the limit of 5: banned for 10m, entry 2 of `escalate`";
+    let why =
+        "blocked: this request is above the limit of 5: banned for 10m, entry 2 of `escalate`";
     assert_eq!(told[0].why, why);
 }
 
@@ -157,6 +159,6 @@ fn a_cost_that_is_not_there_is_told() {
     };
     let missing = "the response has no whole number in `x-cost`, so nothing is counted";
     assert!(told(Some((200, &[]))).ends_with(missing));
-    let never = "`cost` asks for a response, and this answer never counts";
+    let never = "`cost` reads the response, and this response never counts";
     assert!(told(None).ends_with(never));
 }
