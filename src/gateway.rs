@@ -162,7 +162,7 @@ impl Gateway {
     fn end(self) {
         for core in self.cores {
             if core.join().is_err() {
-                error!("a core had panicked");
+                error!("a worker panicked");
             }
         }
         self.monitor.stop();
@@ -225,7 +225,7 @@ impl Startup {
             .config
             .open(&self.blueprint, process, listeners, inherited, None)?;
         for address in inherited.unclaimed() {
-            warn!(%address, "no listener for a socket");
+            warn!(%address, "closed an inherited socket that no listener uses");
         }
         let snapshot = process.install(self.blueprint, opened.access, None);
         upstream_monitor::resolve_new(process, &snapshot);
@@ -254,7 +254,7 @@ fn take_counters(
     let counters = match receiver {
         Some(receiver) => receiver
             .counters()
-            .context("the process before does not hand over any more")?,
+            .context("the old process ended the handover")?,
         None => None,
     };
     let secret = settings.secret_file.as_deref();

@@ -72,7 +72,9 @@ impl ProcessState {
     pub fn new(clock: Clock, log: LogHandle, bounds: StoreBounds) -> io::Result<Self> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).map_err(|error| {
-            io::Error::other(format!("the machine has no random numbers: {error}"))
+            io::Error::other(format!(
+                "the operating system returned no random bytes: {error}"
+            ))
         })?;
         Ok(Self {
             tickets: TicketKeys::on(clock.clone()),

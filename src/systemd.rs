@@ -84,7 +84,7 @@ impl SystemdNotifier {
             socket.send_to_addr(state.to_string().as_bytes(), address)
         });
         if let Err(error) = sent {
-            warn!(%error, "the service manager was not told");
+            warn!(%error, "cannot notify systemd");
         }
     }
 }

@@ -62,7 +62,7 @@ impl GatewayError {
             GatewayError::NoRoute => "no route matches",
             GatewayError::Misdirected => "the certificate of the connection is not for this host",
             GatewayError::BodyTooLarge => "the body is larger than `limits.max_body_bytes`",
-            _ => "the gateway cannot serve it",
+            _ => "the gateway cannot serve the request",
         }
     }
 

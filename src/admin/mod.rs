@@ -135,7 +135,7 @@ fn respond<B>(request: &Request<B>, state: &AdminState) -> Answer {
         _ => return object(StatusCode::NOT_FOUND, "error", "no such page"),
     };
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let refusal = object(StatusCode::METHOD_NOT_ALLOWED, "error", "only GET and HEAD");
+        let refusal = object(StatusCode::METHOD_NOT_ALLOWED, "error", "use GET or HEAD");
         return with(refusal, ALLOW, "GET, HEAD");
     }
     handler(state, request.headers().get(AUTHORIZATION))
@@ -155,7 +155,7 @@ fn ready(state: &AdminState, _: Option<&HeaderValue>) -> Answer {
 
 fn metrics(state: &AdminState, credentials: Option<&HeaderValue>) -> Answer {
     if !state.admits(credentials) {
-        let refusal = object(StatusCode::UNAUTHORIZED, "error", "a token is needed");
+        let refusal = object(StatusCode::UNAUTHORIZED, "error", "a token is required");
         return with(refusal, WWW_AUTHENTICATE, "Bearer");
     }
     let text = (state.metrics)();

@@ -177,7 +177,7 @@ impl Service {
 
     /// Hands over to a new process. After a failed handover this process continues, unless a stop signal arrived.
     async fn hand_over(&mut self) -> Option<GatewayExit> {
-        info!(program = %self.program.path().display(), "handing over");
+        info!(program = %self.program.path().display(), "handover started");
         let handover = self.gateway.handover();
         let (program, notifier, cancel) = (
             self.program.clone(),
@@ -189,7 +189,7 @@ impl Service {
         let (handed, stop) = tokio::select! {
             handed = &mut running => (handed, None),
             () = self.meanwhile() => {
-                info!("told to stop while handing over");
+                info!("received a stop signal during the handover");
                 match self.last_word(&cancel, &mut running).await {
                     Some(handed) => (handed, Some(GatewayExit::Stopped)),
                     None => return Some(GatewayExit::AtOnce),
@@ -198,7 +198,7 @@ impl Service {
         };
         match handed.unwrap_or_else(|panic| Err(panic.into())) {
             Ok(pid) => {
-                info!(pid, "handed over");
+                info!(pid, "handover completed");
                 if stop.is_some() {
                     // It was too late to cancel the handover: stop the new process too.
                     signals::stop(pid);
@@ -210,7 +210,7 @@ impl Service {
             }
             Err(error) => {
                 let error = format!("{error:#}");
-                error!(error, "not handed over");
+                error!(error, "handover failed");
                 stop
             }
         }
@@ -227,7 +227,7 @@ impl Service {
                         info!("the reload waits for the handover");
                     }
                 }
-                request => ignored(request, "a handover is under way"),
+                request => ignored(request, "a handover is in progress"),
             }
         }
     }
@@ -293,7 +293,7 @@ impl Service {
         drain.cut();
         // Exit even if the timeout expires.
         let _ = timeout(LAST_LINES, stopping).await;
-        warn!("stopped at once");
+        warn!("stopped immediately");
         ExitCode::FAILURE
     }
 }

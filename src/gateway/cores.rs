@@ -121,7 +121,7 @@ impl CoreThread {
                 },
             }
             if let Err(error) = self.follow(accepting, core) {
-                error!(%error, "core cannot listen");
+                error!(%error, "worker cannot accept connections");
             }
         }
     }
@@ -270,7 +270,7 @@ pub(super) fn spawn<F: Future<Output = ()>>(
     };
     let thread = thread::Builder::new().name(name).spawn(run)?;
     let is_ready = is_ready.recv();
-    if let Err(error) = is_ready.unwrap_or_else(|_| Err(io::Error::other("it has panicked"))) {
+    if let Err(error) = is_ready.unwrap_or_else(|_| Err(io::Error::other("the thread panicked"))) {
         // The panic was already written to stderr.
         let _ = thread.join();
         return Err(error);

@@ -141,7 +141,7 @@ impl Wire {
 fn nonsense() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        "the other process does not speak this version",
+        "the other process uses another version of the handover",
     )
 }
 
@@ -156,14 +156,15 @@ impl HandoverReceiver {
         };
         if from.to_str() != Some(&parent_id().to_string()) {
             let from = from.display();
-            let why = "that process did not start this one; a wrapper has to `exec` the gateway";
-            warn!(variable = VARIABLE, value = %from, reason = why, "ignored");
+            let why = "the variable does not name the parent of this process; a wrapper must \
+                       `exec` the gateway";
+            warn!(variable = VARIABLE, value = %from, reason = why, "handover variable ignored");
             return Ok(None);
         }
         if env::var_os(LOG).is_some_and(|format| format == "json") {
             log.configure(Level::INFO, LogOutput::Json);
         }
-        let wrong = || format!("{VARIABLE} is set, but nothing is handed over on standard input");
+        let wrong = || format!("{VARIABLE} is set, but standard input is not a handover socket");
         let wire = take_input().with_context(wrong)?;
         let mut inherited = InheritedSockets::default();
         while receive(&wire, &mut inherited).with_context(wrong)? {}

@@ -292,13 +292,16 @@ impl BindError {
     pub fn cure(&self) -> Option<&'static str> {
         match self.error.kind() {
             io::ErrorKind::AddrInUse => Some(
-                "another program listens there (`ss -ltnp` names it): stop it, or use another port",
+                "another program uses this address (`ss -ltnp` shows it): stop it, or use another \
+                 port",
             ),
-            io::ErrorKind::AddrNotAvailable => {
-                Some("this machine has no such address; `0.0.0.0` and `[::]` are all that it has")
-            }
+            io::ErrorKind::AddrNotAvailable => Some(
+                "this machine does not have this address; `0.0.0.0` and `[::]` mean all its \
+                 addresses",
+            ),
             io::ErrorKind::PermissionDenied => Some(
-                "ports below 1024 need the capability CAP_NET_BIND_SERVICE; or use a higher one",
+                "ports below 1024 need the capability CAP_NET_BIND_SERVICE: grant it, or use a \
+                 higher port",
             ),
             _ => None,
         }

@@ -187,7 +187,7 @@ impl RunningGateway {
         let lasting = &self.lasting;
         self.current.store(snapshot.clone());
         for (rule, bans_ended) in lasting.retire_unused(&snapshot) {
-            info!(%rule, bans_ended, "rule starts afresh or is gone");
+            info!(%rule, bans_ended, "rule reset or removed");
         }
         lasting.metrics.reloads.succeeded();
         info!(rules, "reloaded");
@@ -206,7 +206,7 @@ impl RunningGateway {
             info!(%address, "listening");
         }
         for address in &changed.closed {
-            info!(%address, "listens no more");
+            info!(%address, "listener removed");
         }
         if let Some(address) = &changed.admin {
             info!(%address, "admin port");

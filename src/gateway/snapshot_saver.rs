@@ -135,7 +135,7 @@ impl SaveLoop {
         let file = self.file.path().display();
         match (&saved, self.failed) {
             (Err(error), false) => error!(%file, %error, "cannot save the counters"),
-            (Ok(()), true) => info!(%file, "the counters can be saved again"),
+            (Ok(()), true) => info!(%file, "counters are saved again"),
             _ => {}
         }
         self.failed = saved.is_err();
@@ -155,7 +155,7 @@ pub(super) fn take(lasting: &mut ProcessState, file: &File, secret: Option<&Path
     let now = lasting.clock.now();
     let rules = lasting.rules.get_mut().rules();
     let taken = restore(file, lasting.store_mut(), &rules, now);
-    log_outcome(&"handed over", secret, taken.map(Some));
+    log_outcome(&"handover", secret, taken.map(Some));
 }
 
 fn log_outcome(
@@ -167,15 +167,18 @@ fn log_outcome(
         Ok(None) => info!(%file, "no saved counters"),
         Ok(Some(restored)) => {
             let (counters, bans) = (restored.counters, restored.bans);
-            info!(%file, counters, bans, "restored");
+            info!(%file, counters, bans, "counters restored");
             if let Some(secret) = secret.filter(|_| restored.other_secret) {
                 let secret_file = secret.display();
-                warn!(%file, %secret_file, "the store keeps the secret of its saved counters");
+                warn!(
+                    %file, %secret_file,
+                    "the store uses the secret of the saved counters, not secret_file"
+                );
             }
             for (rule, bans_ended) in &restored.unknown {
-                info!(%rule, bans_ended, "rule starts afresh or is gone");
+                info!(%rule, bans_ended, "rule reset or removed");
             }
         }
-        Err(error) => error!(%file, %error, "the saved counters are ignored"),
+        Err(error) => error!(%file, %error, "saved counters ignored"),
     }
 }

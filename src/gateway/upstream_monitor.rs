@@ -101,10 +101,16 @@ impl MonitorLoop {
                 let (label, reason) = (server.label(), trouble.or(before));
                 match (before, trouble) {
                     (old, Some(new)) if old != Some(new) => {
-                        warn!(%upstream, server = %label, %address, reason, "server left out");
+                        warn!(
+                            %upstream, server = %label, %address, reason,
+                            "server taken out of rotation"
+                        );
                     }
                     (Some(_), None) => {
-                        info!(%upstream, server = %label, %address, reason, "server back");
+                        info!(
+                            %upstream, server = %label, %address, reason,
+                            "server back in rotation"
+                        );
                     }
                     _ => {}
                 }

@@ -131,9 +131,9 @@ impl H2Violation {
 
     const PREFACE: Self = Self::new(Self::PROTOCOL_ERROR, "no connection preface");
     const CONNECT: Self = Self::new(Self::PROTOCOL_ERROR, "CONNECT with a body");
-    const WINDOW: Self = Self::new(0x3, "a window over the largest");
-    const CLOSED: Self = Self::new(0x5, "a frame on a stream that its client ended");
-    const SIZE: Self = Self::new(0x6, "a frame of a wrong size");
+    const WINDOW: Self = Self::new(0x3, "a flow-control window above the maximum");
+    const CLOSED: Self = Self::new(0x5, "a frame on a stream that the client has closed");
+    const SIZE: Self = Self::new(0x6, "a frame of an invalid size");
 
     const fn new(code: u32, what: &'static str) -> Self {
         Self { code, what }
@@ -147,7 +147,7 @@ impl H2Violation {
     /// Creates the violation that h2 found, from the error code that it sent.
     const fn from_code(code: u32) -> Self {
         let what = match code {
-            Self::ENHANCE_YOUR_CALM => "more than h2 allows",
+            Self::ENHANCE_YOUR_CALM => "more than the HTTP/2 library allows",
             Self::COMPRESSION_ERROR => "a head that cannot be decompressed",
             _ => "a protocol error",
         };

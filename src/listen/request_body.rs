@@ -162,7 +162,7 @@ fn is_malformed(error: &hyper::Error) -> bool {
 
 impl fmt::Display for TooSlow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the request's body came too slowly")
+        f.write_str("the request body arrived too slowly")
     }
 }
 

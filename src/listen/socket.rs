@@ -54,7 +54,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 pub fn adopt(socket: OwnedFd) -> io::Result<TcpListener> {
     let listens = socket_type(&socket)? == SocketType::STREAM && socket_acceptconn(&socket)?;
     if !listens {
-        let message = "it is no socket that listens";
+        let message = "it is not a listening TCP socket";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     let socket = TcpListener::from(socket);

@@ -201,7 +201,7 @@ fn level(word: &str) -> Result<LevelFilter, String> {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
     let known = LEVELS.contains(&&*word.to_ascii_lowercase());
     let level = word.parse().ok().filter(|_| known);
-    level.ok_or_else(|| format!("`{word}` is no level; levels are {}", LEVELS.join(", ")))
+    level.ok_or_else(|| format!("`{word}` is not a level; levels are {}", LEVELS.join(", ")))
 }
 
 /// Returns the target of a module, which may be written as `upstream` or `lockgate::upstream`.
@@ -212,7 +212,7 @@ fn target(name: &str) -> Result<String, String> {
     } else if ["lockgate", "h2"].contains(&name) {
         Ok(name.to_owned())
     } else {
-        Err(format!("`{name}` is no module; modules are {MODULES}"))
+        Err(format!("`{name}` is not a module; modules are {MODULES}"))
     }
 }
 

@@ -331,7 +331,7 @@ fn append(path: &Path) -> io::Result<File> {
 fn name_pipe(path: &Path, error: io::Error) -> io::Error {
     let is_pipe = || fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
     if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_pipe() {
-        io::Error::new(io::ErrorKind::BrokenPipe, "nobody reads this pipe")
+        io::Error::new(io::ErrorKind::BrokenPipe, "no process reads from this pipe")
     } else {
         error
     }

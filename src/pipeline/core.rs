@@ -133,7 +133,7 @@ impl CoreState {
     /// Counts a connection without a valid PROXY header, and logs the reason at the debug level.
     pub fn reject_proxy_header(&self, peer: SocketAddr, why: &dyn Display) {
         self.protocol_error(ProtocolError::Proxy);
-        debug!(%peer, error = %why, "no PROXY header");
+        debug!(%peer, error = %why, "no valid PROXY header");
     }
 
     /// Logs an upstream without a response, at most once per second for each reason.
@@ -151,7 +151,7 @@ impl CoreState {
         let upstream = server.map_or("-", |server| server.upstream());
         if let Some(more) = self.failures.admit(upstream, error.reason(), self.now()) {
             let server = server.map_or("-", |server| server.label());
-            warn!(%upstream, %server, %error, more, "answer cut short");
+            warn!(%upstream, %server, %error, more, "response ended early");
         }
     }
 

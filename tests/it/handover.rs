@@ -235,9 +235,9 @@ fn a_process_that_cannot_start_changes_nothing() {
         process.folder.write("gateway.toml", bad);
         process.signal("USR2");
         wait_until("it says why", || {
-            process.logged(" not handed over ").len() == number + 1
+            process.logged(" handover failed ").len() == number + 1
         });
-        let said = process.logged(" not handed over ");
+        let said = process.logged(" handover failed ");
         assert!(said[number].contains("exit status: 1"), "{said:?}");
         client.times(4).all_are(200);
         assert_eq!(wire.get("/").header("connection"), None);
@@ -267,7 +267,7 @@ fn a_process_that_cannot_start_says_so_in_json_where_that_is_asked_for() {
         process.folder.write("gateway.toml", bad);
         process.signal("USR2");
         wait_until("it says why", || {
-            process.logged_raw("\"not handed over\"").len() == number + 1
+            process.logged_raw("\"handover failed\"").len() == number + 1
         });
     }
     let lines = process.logged_raw("").split_off(before);
@@ -347,9 +347,9 @@ fn a_stop_ends_a_handover_that_does_not_end() {
     let held = File::options().write(true).open(&pipe).unwrap();
     process.signal("TERM");
     assert_eq!(process.exit_code(), Some(0));
-    let said = process.logged(" not handed over ");
+    let said = process.logged(" handover failed ");
     assert_eq!(said.len(), 1);
-    assert!(said[0].contains("told to stop"), "{said:?}");
+    assert!(said[0].contains("received a stop signal"), "{said:?}");
     assert!(process.successors().is_empty());
     drop(held);
 }
@@ -376,7 +376,10 @@ fn a_process_that_is_not_told_to_serve_never_does() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("does not hand over any more"), "{said}");
+    assert!(
+        said.contains("the old process ended the handover"),
+        "{said}"
+    );
     assert!(!said.contains("listening"), "{said}");
 }
 
@@ -400,7 +403,7 @@ fn an_environment_that_lies_is_not_believed() {
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("nothing is handed over on standard input"),
+        said.contains("standard input is not a handover socket"),
         "{said}"
     );
 }

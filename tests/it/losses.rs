@@ -157,7 +157,7 @@ fn a_named_pipe_without_a_reader_is_refused_in_words_and_waited_for_by_nobody() 
     folder.write("gateway.toml", &unread);
     let (code, said) = Process::ends(Process::command(), &folder);
     assert_eq!(code, Some(1), "{said}");
-    let expected = "error: cannot open the access log: nobody reads this pipe";
+    let expected = "error: cannot open the access log: no process reads from this pipe";
     assert!(said.contains(expected), "{said}");
 
     let process = Process::run(&config("off"));

@@ -58,7 +58,7 @@ fn a_ban_and_a_counter_survive_a_restart() {
     assert_eq!(mode & 0o7777, 0o600);
 
     let process = Process::run(&config);
-    let restored = process.logged(" restored ");
+    let restored = process.logged(" counters restored ");
     assert!(restored[0].contains("counters=1 bans=1"), "{restored:?}");
     client(&process, "a").get("/ban").times(1).all_are(429);
     client(&process, "b").get("/ban").times(1).all_are(200);
@@ -83,7 +83,7 @@ fn a_rule_that_changed_meanwhile_is_named_with_its_bans() {
     stop(process);
     let changed = BAN.replace("period = \"1h\"", "period = \"2h\"");
     let process = Process::run(&config(&file, &changed));
-    let gone = process.logged("rule starts afresh or is gone");
+    let gone = process.logged("rule reset or removed");
     assert!(gone[0].contains("rule=ban bans_ended=2"), "{gone:?}");
     client(&process, "a").get("/ban").times(2).then(200, 429);
 }
@@ -107,7 +107,7 @@ fn a_damaged_file_is_reported_and_ignored() {
     ] {
         fs::write(&file, damaged).unwrap();
         let process = Process::run(&config);
-        let said = process.logged("the saved counters are ignored");
+        let said = process.logged("saved counters ignored");
         let expected =
             said.len() == 1 && said[0].contains("counters") && said[0].contains(expected);
         assert!(expected, "{said:?}");
@@ -221,7 +221,7 @@ fn a_snapshot_under_another_secret_is_warned_of() {
     let (file, secret) = (folder.path().join("counters"), folder.path().join("secret"));
     let named = format!("[server]\nsecret_file = \"{}\"", secret.display());
     let config = config(&file, BAN).replace("[server]", &named);
-    let said = |process: &Process| process.logged("the store keeps the secret").len();
+    let said = |process: &Process| process.logged("the store uses the secret").len();
     fs::write(&secret, [7; 32]).unwrap();
     let process = Process::run(&config);
     client(&process, "a").get("/ban").times(2).then(200, 429);

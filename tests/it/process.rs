@@ -93,7 +93,10 @@ fn a_full_disk_is_a_failure_and_no_panic() {
         let ran = command.stdout(full()).output().unwrap();
         let said = String::from_utf8(ran.stderr).unwrap();
         assert_eq!(ran.status.code(), Some(1), "{arguments:?}");
-        assert!(said.contains("lockgate: cannot write: "), "{said}");
+        assert!(
+            said.contains("lockgate: cannot write to standard output: "),
+            "{said}"
+        );
         let deaf = command.stderr(full()).status().unwrap();
         assert_eq!(deaf.code(), Some(1), "{arguments:?}");
     }
@@ -341,7 +344,8 @@ fn the_environment_filters_the_log() {
 fn a_bad_filter_is_reported_in_the_format_of_the_log() {
     let text = HELLO.replace("[log]", "[log]\nformat = \"text\"");
     let process = with_filter("info,upstraem=debug", &text);
-    let wanted = " ERROR log filter ignored variable=LOCKGATE_LOG error=\"`upstraem` is no module";
+    let wanted =
+        " ERROR log filter ignored variable=LOCKGATE_LOG error=\"`upstraem` is not a module";
     wait_until("it says so", || process.logged_raw(wanted).len() == 1);
     process.reload(&text);
     assert_eq!(process.logged("log filter ignored").len(), 1);
@@ -353,7 +357,7 @@ fn a_bad_filter_is_reported_in_the_format_of_the_log() {
         .env("LOCKGATE_LOG", "loud");
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("`loud` is no level"), "{said}");
+    assert!(said.contains("`loud` is not a level"), "{said}");
     assert!(said.contains("gateway.toml"), "{said}");
 }
 
@@ -397,7 +401,7 @@ fn every_taken_address_is_an_error_with_its_place() {
     for expected in [
         format!("gateway.toml:2:11: error: cannot listen on {first}: "),
         format!("gateway.toml:4:11: error: cannot open the admin port on {admin}: "),
-        "= help: another program listens there".to_owned(),
+        "= help: another program uses this address".to_owned(),
     ] {
         assert!(said.contains(&expected), "{said}");
     }

@@ -256,7 +256,7 @@ fn a_rule_that_changed_its_key_starts_afresh_and_says_so() {
     process.reload(&config("http.host"));
     client.times(1).all_are(200);
     wait_until("it is in the log", || {
-        let lines = process.logged("rule starts afresh");
+        let lines = process.logged("rule reset or removed");
         lines
             .iter()
             .any(|l| l.contains("rule=flood") && l.contains("bans_ended=1"))

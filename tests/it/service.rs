@@ -124,7 +124,7 @@ fn a_socket_that_no_listener_wants_is_named() {
     // Descriptor 4 is none at all.
     let process = Process::run_as(activated(&socket, 2), &config);
     let address = socket.local_addr().unwrap().to_string();
-    let said = process.logged("no listener for a socket");
+    let said = process.logged("closed an inherited socket that no listener uses");
     assert!(said.len() == 1 && said[0].contains(&address), "{said:?}");
     assert_eq!(process.logged("unusable socket from systemd").len(), 1);
     Client::plain(process.address(0))

@@ -32,7 +32,7 @@ const PIECE: usize = 256 << 10;
 /// The interval and the maximum number of checks whether the new process has ended.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 300;
-const CANCELLED: &str = "this process was told to stop before the new one served";
+const CANCELLED: &str = "this process received a stop signal before the new process was serving";
 
 /// Hands a gateway over to a new process.
 pub struct HandoverSender {
@@ -84,7 +84,7 @@ impl HandoverSender {
     /// so it must not run on a thread that serves requests.
     pub fn run(&self, program: &StartCommand, announce: impl FnOnce(u32)) -> anyhow::Result<u32> {
         if std::process::id() == 1 {
-            bail!("this is the first process of its container, which ends with it");
+            bail!("this is the first process of a container, and the container would end with it");
         }
         let (ours, theirs) = UnixStream::pair()?;
         let pid = self.start(program, ours.try_clone()?, theirs)?;
@@ -220,10 +220,10 @@ fn reason(mut child: Child, error: &io::Error) -> anyhow::Error {
     end(&mut child);
     match (error.kind(), status) {
         (_, Some(status)) => {
-            anyhow!("the new process ended with {status}: its own message says why")
+            anyhow!("the new process ended with {status}: its own message gives the reason")
         }
         (io::ErrorKind::WouldBlock, None) => anyhow!("the new process was not ready in time"),
-        (_, None) => anyhow!("the new process was lost: {error}"),
+        (_, None) => anyhow!("the connection to the new process failed: {error}"),
     }
 }
 

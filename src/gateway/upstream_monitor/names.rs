@@ -157,8 +157,8 @@ fn follow(lasting: &ProcessState, snapshot: &Snapshot, name: &HostPort) {
         }
         let change = upstream.follow(&lasting.servers);
         for (word, servers) in [
-            ("server joined", change.joined),
-            ("server gone", change.left),
+            ("server address added", change.joined),
+            ("server address removed", change.left),
         ] {
             for server in servers {
                 let (upstream, address) = (&upstream.name, &server.endpoint);
@@ -187,7 +187,7 @@ pub(in crate::gateway) fn resolve_new(lasting: &ProcessState, snapshot: &Snapsho
         // A lookup that hangs is abandoned; a later lookup repeats it.
         let look_up = move || drop(sender.send((name.resolve(), name)));
         if let Err(error) = thread::Builder::new().spawn(look_up) {
-            error!(%error, "cannot look up a name");
+            error!(%error, "cannot start a DNS lookup");
         }
     }
     drop(sender);
@@ -207,10 +207,10 @@ pub(in crate::gateway) fn resolve_new(lasting: &ProcessState, snapshot: &Snapsho
         }
     }
     for name in new {
-        not_found(&name, &"no answer yet");
+        not_found(&name, &"the lookup has not finished yet");
     }
 }
 
 fn not_found(name: &HostPort, error: &dyn Display) {
-    warn!(%name, %error, "cannot look up a server");
+    warn!(%name, %error, "cannot resolve a server name");
 }

@@ -57,7 +57,8 @@ const CRUMB: u32 = 256;
 const BLANKS: FrameBudget = FrameBudget::new(7, 100, 0, "too many empty DATA frames");
 
 /// An empty part of a head that is not the last: no client sends one.
-const HOLLOWS: FrameBudget = FrameBudget::new(8, 10, 0, "too many empty parts of heads");
+const HOLLOWS: FrameBudget =
+    FrameBudget::new(8, 10, 0, "too many empty HEADERS and CONTINUATION frames");
 
 /// A graceful shutdown takes two.
 const GOAWAYS: FrameBudget = FrameBudget::new(9, 10, 0, "too many GOAWAY frames");

@@ -34,7 +34,7 @@ fn a_body_that_does_not_come_is_given_up_and_its_request_answered() {
         let site = Site::open(paced(0)).await;
         let mut client = site.connect().await;
         client.send(post("/size", 10) + "half").await;
-        client.until("came too slowly").await;
+        client.until("arrived too slowly").await;
         client.rest().await;
         drop(client);
         site.drain.ended().await;
@@ -56,7 +56,7 @@ fn a_body_that_dribbles_is_given_up_however_steadily_it_does() {
         });
         let mut bytes = Vec::new();
         let _ = timeout(LONG, reader.read_to_end(&mut bytes)).await.unwrap();
-        assert!(String::from_utf8_lossy(&bytes).ends_with("came too slowly"));
+        assert!(String::from_utf8_lossy(&bytes).ends_with("arrived too slowly"));
         dribble.abort();
     });
 }
@@ -208,7 +208,7 @@ fn a_stream_whose_body_does_not_come_is_answered() {
                 (kind, _) => assert_ne!(kind, http2::GOAWAY),
             }
         };
-        assert!(String::from_utf8_lossy(&answer).ends_with("came too slowly"));
+        assert!(String::from_utf8_lossy(&answer).ends_with("arrived too slowly"));
         assert_eq!(site.gate.open(), 1);
     });
 }

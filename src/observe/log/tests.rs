@@ -108,15 +108,18 @@ fn a_bad_filter_is_reported_in_the_configured_format_and_ignored() {
     for (filter, error) in [
         (
             "warn,upstraem=debug",
-            "`upstraem` is no module; modules are ",
+            "`upstraem` is not a module; modules are ",
         ),
         (
             "lockgate::upstraem=debug",
-            "`lockgate::upstraem` is no module",
+            "`lockgate::upstraem` is not a module",
         ),
-        ("upstream=loud", "`loud` is no level; levels are off, error"),
-        ("upstream", "`upstream` is no level"),
-        ("3", "`3` is no level"),
+        (
+            "upstream=loud",
+            "`loud` is not a level; levels are off, error",
+        ),
+        ("upstream", "`upstream` is not a level"),
+        ("3", "`3` is not a level"),
     ] {
         let text = written(filter, |log| {
             for _ in 0..2 {

@@ -60,45 +60,47 @@ macro_rules! families {
 }
 
 families! {
-    requests: MetricFamily<MetricCounter>, "requests_total", "Requests answered";
+    requests: MetricFamily<MetricCounter>, "requests_total", "Requests with a response";
     duration: Histogram, "request_duration_seconds",
-        "From the request's head to the response's end";
+        "Time from the request head to the end of the response";
     connections: MetricFamily<Gauge>, "connections", "Open client connections";
-    tls_handshakes: MetricFamily<MetricCounter>, "tls_handshakes_total", "TLS handshakes by how they ended";
+    tls_handshakes: MetricFamily<MetricCounter>, "tls_handshakes_total", "TLS handshakes by result";
     certificate_not_after: MetricFamily<Gauge>, "certificate_not_after_timestamp_seconds",
-        "When a certificate ends, in seconds since the epoch";
+        "When a certificate expires, in seconds since the epoch";
     upstream_requests: MetricFamily<MetricCounter>, "upstream_requests_total",
-        "Requests sent to a server by what became of them";
+        "Attempts to send a request to a server, by result";
     upstream_in_flight: MetricFamily<Gauge>, "upstream_in_flight",
-        "Requests that a server has not answered yet";
+        "Requests to a server without a response yet";
     upstream_healthy: MetricFamily<Gauge>, "upstream_healthy", "Addresses of a server that take requests";
     upstream_retries: MetricFamily<MetricCounter>, "upstream_retries_total",
-        "Requests sent once more after a server failed them";
-    responses_cut: MetricFamily<MetricCounter>, "responses_cut_total", "Answers that had begun and broke off";
+        "Requests sent again after a server failed them";
+    responses_cut: MetricFamily<MetricCounter>, "responses_cut_total",
+        "Responses that ended early, by cause";
     protocol_errors: MetricFamily<MetricCounter>, "protocol_errors_total",
-        "Requests and connections refused for breaking the protocol";
+        "Requests and connections refused for a protocol error, by kind";
     rule_matched: MetricFamily<MetricCounter>, "rule_matched_total",
         "Requests that a rule's expression matched, by phase";
     rule_mitigated: MetricFamily<MetricCounter>, "rule_mitigated_total", "Requests that a rule acted on";
     rule_would_mitigate: MetricFamily<MetricCounter>, "rule_would_mitigate_total",
         "Requests that a dry run would have acted on";
     rule_divergence: MetricFamily<MetricCounter>, "rule_divergence_total",
-        "Requests on which a rule and its candidate differ";
+        "Requests for which a rule and its candidate decide differently";
     held_requests: Gauge, "held_requests",
-        "Requests that wait before they are forwarded or answered";
+        "Requests that wait before they are forwarded or get a response";
     uncounted: MetricCounter, "requests_uncounted_total",
-        "Requests whose clients left and whose answers no rule counted";
-    store_keys: MetricFamily<Gauge>, "store_keys", "Keys that the store tracks for a rule";
-    store_evictions: MetricFamily<MetricCounter>, "store_evictions_total", "Entries that made room for others";
+        "Requests whose client disconnected and whose response no rule counted";
+    store_keys: MetricFamily<Gauge>, "store_keys", "Keys that have a counter, by rule";
+    store_evictions: MetricFamily<MetricCounter>, "store_evictions_total",
+        "Counters and bans evicted for new ones, by kind";
     settle_dropped: MetricCounter, "settle_dropped_total",
-        "Work behind responses that was dropped because the store did not keep up";
+        "Counts and slot releases dropped because the store was too slow";
     config_reloads: MetricFamily<MetricCounter>, "config_reloads_total", "Configuration reloads by result";
     config_last_reload_success: Gauge, "config_last_reload_success",
-        "Whether the last configuration was taken";
+        "Whether the last reload succeeded";
     log_lines_dropped: MetricCounter, "log_lines_dropped_total",
-        "Log lines lost because a target could not keep up";
+        "Log lines dropped because a target was too slow";
     panics: MetricCounter, "panics_total",
-        "Faults of the gateway's own: each cost a connection at the most";
+        "Bugs in the gateway, each of which ended at most one connection";
 }
 
 // === impl Metrics ===

@@ -197,7 +197,7 @@ fn a_pipe_that_nobody_reads_is_an_error_at_once() {
     let (send, opened) = std::sync::mpsc::channel();
     thread::spawn(move || send.send(LineSink::file(&path)));
     let error = opened.recv_timeout(LONG).unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "nobody reads this pipe");
+    assert_eq!(error.to_string(), "no process reads from this pipe");
     std::fs::remove_dir_all(place).unwrap();
 }
 

@@ -62,7 +62,7 @@ fn stopped_after_the_word(process: &Process) {
     process.signal("TERM");
     wait_until("the stop was heard", || {
         !process
-            .logged(" told to stop while handing over")
+            .logged(" received a stop signal during the handover")
             .is_empty()
     });
 }
@@ -78,12 +78,12 @@ fn a_program_that_fails_is_always_spoken_of_in_the_same_way() {
         let process = with_successor(script);
         process.signal("USR2");
         wait_until("it says why", || {
-            !process.logged(" not handed over ").is_empty()
+            !process.logged(" handover failed ").is_empty()
         });
-        let said = process.logged(" not handed over ");
+        let said = process.logged(" handover failed ");
         assert_eq!(said.len(), 1, "{said:?}");
         let wanted =
-            "error=\"the new process ended with exit status: 3: its own message says why\"";
+            "error=\"the new process ended with exit status: 3: its own message gives the reason\"";
         assert!(said[0].contains(wanted), "{script}: {said:?}");
         Client::plain(process.address(0))
             .get("/")
@@ -97,9 +97,9 @@ fn a_new_process_that_hangs_does_not_delay_a_stop() {
     let mut process = with_successor(&told_then("exec sleep 600"));
     stopped_after_the_word(&process);
     assert_eq!(process.exit_code(), Some(0));
-    let said = process.logged(" not handed over ");
+    let said = process.logged(" handover failed ");
     assert!(
-        said.len() == 1 && said[0].contains("told to stop"),
+        said.len() == 1 && said[0].contains("received a stop signal"),
         "{said:?}"
     );
     assert_eq!(process.logged(" stopped").len(), 1);
@@ -116,7 +116,7 @@ fn what_is_asked_for_meanwhile_is_not_lost_in_silence() {
         ("HUP", " the reload waits for the handover"),
         (
             "USR2",
-            " signal ignored signal=SIGUSR2 why=\"a handover is under way\"",
+            " signal ignored signal=SIGUSR2 why=\"a handover is in progress\"",
         ),
     ] {
         process.signal(signal);
@@ -125,8 +125,8 @@ fn what_is_asked_for_meanwhile_is_not_lost_in_silence() {
     assert!(process.logged(" reloaded ").is_empty());
     process.folder.write("go", "yes");
     wait_until("it reloads", || process.logged(" reloaded ").len() == 1);
-    assert_eq!(process.logged(" not handed over ").len(), 1);
-    assert_eq!(process.logged(" handing over ").len(), 1);
+    assert_eq!(process.logged(" handover failed ").len(), 1);
+    assert_eq!(process.logged(" handover started ").len(), 1);
 }
 
 /// The new process may have read the file before it was changed.
@@ -156,7 +156,7 @@ fn a_second_stop_ends_a_handover_that_hangs_at_once() {
     process.signal("TERM");
     assert_eq!(process.exit_code(), Some(1));
     wait_until("it says so", || {
-        process.logged(" stopped at once").len() == 1
+        process.logged(" stopped immediately").len() == 1
     });
     assert!(process.logged(" stopping").is_empty());
     wait_until("it is gone", || !script_runs(&process));
@@ -183,5 +183,5 @@ fn a_stop_that_comes_after_the_word_is_passed_on() {
         b"F"
     );
     assert_eq!(process.logged(" stopped").len(), 1);
-    assert!(process.logged(" not handed over").is_empty());
+    assert!(process.logged(" handover failed").is_empty());
 }

@@ -164,7 +164,7 @@ impl Process {
 
     /// The processes that took over, one from the other.
     pub fn successors(&self) -> Vec<u32> {
-        let lines = self.logged("INFO  handed over ");
+        let lines = self.logged("INFO  handover completed ");
         let pid = |line: &String| line.rsplit_once("pid=").unwrap().1.parse().unwrap();
         lines.iter().map(pid).collect()
     }

@@ -128,7 +128,7 @@ fn answers_that_end_say_nothing() {
     for line in parse(&site.log, 7) {
         assert!(line["cut"].is_null(), "{line}");
     }
-    assert!(site.process.logged("answer cut short").is_empty());
+    assert!(site.process.logged("response ended early").is_empty());
 }
 
 #[test]
@@ -150,12 +150,13 @@ fn an_origin_that_breaks_off_is_named_and_counted() {
     assert!(site.counted(r#"responses_cut_total{by="upstream"} 2"#));
     assert!(site.counted(r#"responses_cut_total{by="client"} 0"#));
     wait_until("it is in the log", || {
-        !site.process.logged("answer cut short").is_empty()
+        !site.process.logged("response ended early").is_empty()
     });
-    let said = site.process.logged("answer cut short").remove(0);
+    let said = site.process.logged("response ended early").remove(0);
     let server = format!("upstream=app server={}", site._origin.address);
     assert!(said.contains(" WARN ") && said.contains(&server), "{said}");
-    let why = "the origin broke off its answer: the connection was closed before its end";
+    let why = "the origin server ended its response early: the connection closed before the end of \
+               the body";
     assert!(said.contains(why), "{said}");
     assert_eq!(said.matches("cut_short").count(), 0, "{said}");
 }
@@ -184,7 +185,7 @@ fn a_client_that_leaves_is_told_from_one_that_does_not_read() {
     Frames::default().headers(&fields, END).open(&mut wire);
     assert_eq!(site.line(3)["cut"], "slow_client");
     assert!(site.counted(r#"responses_cut_total{by="slow_client"} 2"#));
-    assert!(site.process.logged("answer cut short").is_empty());
+    assert!(site.process.logged("response ended early").is_empty());
 }
 
 /// The origin answers before it has heard all, and what follows has no meaning.
@@ -210,7 +211,7 @@ fn a_request_that_breaks_off_its_own_answer_is_named_and_counted() {
     assert!(site.counted(r#"responses_cut_total{by="request_body"} 1"#));
     assert!(site.counted(r#"responses_cut_total{by="upstream"} 0"#));
     // The origin is not to blame.
-    assert!(site.process.logged("answer cut short").is_empty());
+    assert!(site.process.logged("response ended early").is_empty());
 }
 
 /// However long `drain_timeout` is.

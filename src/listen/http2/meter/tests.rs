@@ -198,7 +198,7 @@ fn goodbye_is_said_between_two_frames_only() {
     meter.send(&answer[..12]);
     assert_eq!(meter.goaway(), None);
     meter.send(&answer[12..]);
-    let what = b"a frame of a wrong size";
+    let what = b"a frame of an invalid size";
     let payload = [&[0, 0, 0, 7, 0, 0, 0, 6], &what[..]].concat();
     assert_eq!(meter.goaway(), Some(frame(kind::GOAWAY, 0, 0, &payload)));
 }
