@@ -27,9 +27,9 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a Text>, out: &mut Diagn
     for name in names.filter(|name| !name.value.is_empty()) {
         let first = seen.entry(&name.value).or_insert(&name.span);
         if *first != &name.span {
-            let message = format!("two {what}s are called `{}`", name.value);
+            let message = format!("{what} `{}` is defined twice", name.value);
             out.error(name.span.clone(), message)
-                .related((*first).clone(), "the first one");
+                .related((*first).clone(), "first defined here");
         }
     }
 }
@@ -68,10 +68,11 @@ fn exists(what: &str, name: &Text, names: &[&str], out: &mut Diagnostics) {
     let is_address = what == "upstream" && name.value.contains([':', '/']);
     let help = match names {
         _ if is_address => {
-            "a route names one of `[[upstreams]]`, which has the address in `servers`".to_owned()
+            "write the name of an `[[upstreams]]` entry; the address belongs in its `servers`"
+                .to_owned()
         }
-        [] => format!("this file has no {what}"),
-        names => format!("{what}s of this file: {}", names.join(", ")),
+        [] => format!("no {what} is defined"),
+        names => format!("defined {what}s: {}", names.join(", ")),
     };
     out.unknown(name.span.clone(), unknown).help(help);
 }
@@ -83,9 +84,9 @@ fn addresses_are_free(file: &ConfigFile, out: &mut Diagnostics) {
     for address in listeners.chain(admin) {
         let clash = taken.iter().find(|t| overlap(t.value, address.value));
         if let Some(first) = clash {
-            let message = format!("{} is taken already", address.value);
+            let message = format!("address {} is already in use", address.value);
             out.error(address.span.clone(), message)
-                .related(first.span.clone(), "by this address");
+                .related(first.span.clone(), "first used here");
         }
         taken.push(address);
     }

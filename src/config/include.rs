@@ -49,17 +49,17 @@ impl Files<'_> {
             }
         };
         if found.is_empty() {
-            let message = format!("no file is called `{}`", path.display());
+            let message = format!("no file matches `{}`", path.display());
             self.diagnostics
                 .warning(LintCode::EmptyInclude, pattern.span.clone(), message)
-                .help("nothing is included here");
+                .help("create a matching file, or remove the pattern");
         }
         let plain = found.as_slice() == [path.clone()];
         for file in found {
             let identity = identity(&file);
             if plain && self.seen.first() == Some(&identity) {
                 self.diagnostics
-                    .error(pattern.span.clone(), "a file does not include itself")
+                    .error(pattern.span.clone(), "a file cannot include itself")
                     .help("remove it");
             }
             if !self.seen.contains(&identity) {
@@ -129,7 +129,7 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>, String> {
     let wild = |part: &Path| part.to_string_lossy().contains(['*', '?']);
     let folder = path.parent().unwrap_or(Path::new(""));
     if wild(folder) {
-        return Err("`*` and `?` stand only in the last part of a path".to_owned());
+        return Err("`*` and `?` are allowed only in the last part of a path".to_owned());
     }
     let Some(name) = path.file_name().filter(|name| wild(Path::new(name))) else {
         return Ok(vec![path.to_owned()]);

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::upstream::{HostPort, ServerLocation};
 
 /// The timeout for all lookups together.
-const PATIENCE: Duration = Duration::from_secs(3);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The maximum number of names to look up.
 const MOST: usize = 256;
@@ -30,7 +30,7 @@ pub fn warn_unresolved_names(file: &ConfigFile, clock: &Clock, diagnostics: &mut
         }
     }
     drop(sender);
-    let until = clock.instant() + PATIENCE;
+    let until = clock.instant() + LOOKUP_TIMEOUT;
     while !asked.is_empty() {
         let left = until.saturating_duration_since(clock.instant());
         let Ok((looked_up, name)) = found.recv_timeout(left) else {
@@ -45,7 +45,7 @@ pub fn warn_unresolved_names(file: &ConfigFile, clock: &Clock, diagnostics: &mut
         }
     }
     for (name, span) in asked {
-        not_found(&name, span, "no answer in time", diagnostics);
+        not_found(&name, span, "timed out", diagnostics);
     }
 }
 
@@ -65,8 +65,8 @@ fn names(file: &ConfigFile) -> Vec<(HostPort, Range<usize>)> {
 }
 
 fn not_found(name: &HostPort, span: Range<usize>, error: &str, diagnostics: &mut Diagnostics) {
-    let message = format!("cannot look up `{}`: {error}", name.host);
+    let message = format!("cannot resolve `{}`: {error}", name.host);
     diagnostics
         .warning(LintCode::UnresolvedServer, span, message)
-        .help("the gateway starts all the same, and looks again at each `resolve_interval`");
+        .help("the gateway starts anyway and retries every `resolve_interval`");
 }

@@ -142,7 +142,7 @@ impl ConfigSource {
         if error.as_bytes().contains(&0) && !utf16 {
             diagnostics
                 .error(0..0, "cannot read: this is not a text file")
-                .help("a configuration is TOML, for example gateway.toml");
+                .help("a configuration file is TOML, for example gateway.toml");
             return Self::new(name, "");
         }
         let at = error.utf8_error().valid_up_to();

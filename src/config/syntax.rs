@@ -67,8 +67,8 @@ fn report_all(
     }
 }
 
-const TOML: &str = "a configuration is TOML: `[[listeners]]`, and below it `address = \
-                    \"0.0.0.0:8443\"`; `lockgate help configuration` shows all of it";
+const TOML: &str = "a configuration file is TOML, for example `[[listeners]]` followed by `address = \
+                    \"0.0.0.0:8443\"`; see `lockgate help configuration`";
 
 /// Reports a file of another format, in which the parser could read nothing. Returns `false` if it
 /// may be TOML.
@@ -91,7 +91,9 @@ fn report_other_format(root: &DeTable<'_>, part: &SourceFile<'_>, out: &mut Diag
     let error = out.error(at..at + first.len(), "this is not TOML");
     error.help(TOML);
     if first.starts_with('{') {
-        error.help("`lockgate import cloudflare FILE.json` turns a rulesets export into rules");
+        error.help(
+            "to import a Cloudflare rulesets export, run `lockgate import cloudflare FILE.json`",
+        );
     }
     true
 }
@@ -136,7 +138,7 @@ impl Syntax<'_> {
             _ => ("string", written.get(..3).unwrap_or("\"\"\"")),
         };
         let span = value.start..value.start + written.trim_end().len();
-        out.error(self.source_span(span), format!("this {what} has no end"))
+        out.error(self.source_span(span), format!("this {what} is not closed"))
             .help(format!("close it with `{end}`"));
         UnreadableLines::new(line.start..text.len(), self.part)
     }
@@ -157,7 +159,7 @@ impl Syntax<'_> {
             message if message.contains("string, expected") && rest.trim().is_empty() => {
                 let value = self.value_before(at).map_or(at, |value| value.start);
                 let quote = text(value..at).chars().next();
-                out.error(self.source_span(value..at), "this string has no end")
+                out.error(self.source_span(value..at), "this string is not closed")
                     .help(format!("close it with `{}`", quote.unwrap_or('"')));
             }
             message => {
@@ -176,22 +178,22 @@ impl Syntax<'_> {
         let header = text.get(line.clone()).unwrap_or_default().trim();
         let Some(name) = header_name(header) else {
             let written = text.get(key.clone()).unwrap_or_default();
-            out.error(self.source_span(key), format!("`{written}` is given twice"));
+            out.error(self.source_span(key), format!("`{written}` is set twice"));
             return;
         };
         let help = if SEVERAL.contains(&name) {
-            format!("write `[[{name}]]`, once for each")
+            format!("write `[[{name}]]` above each of them")
         } else {
-            format!("write `[{name}]` once, and all its keys below it")
+            format!("write `[{name}]` once, with all its settings below it")
         };
         let span = self.source_span(line.start..line.start + header.len());
-        let error = out.error(span, format!("`{header}` is given twice"));
+        let error = out.error(span, format!("`{header}` is defined twice"));
         error.help(help);
         let earlier = text.get(..line.start).unwrap_or_default();
         let mut headers = earlier.lines().map(str::trim);
         if let Some(first) = headers.find(|line| header_name(line) == Some(name)) {
             let at = earlier.find(first).unwrap_or_default();
-            error.related(self.source_span(at..at + first.len()), "the first one");
+            error.related(self.source_span(at..at + first.len()), "first defined here");
         }
     }
 
@@ -231,19 +233,25 @@ fn report_bare_value(value: &str, span: Range<usize>, out: &mut Diagnostics) {
         format!("\"{value}\"")
     };
     let (message, help) = match value.to_lowercase().as_str() {
-        truth @ ("true" | "false") => ("is no value", format!("write `{truth}`")),
-        "yes" | "on" => ("is no value", format!("write `true`, or {quoted} as text")),
-        "no" | "off" => ("is no value", format!("write `false`, or {quoted} as text")),
+        truth @ ("true" | "false") => ("is not a value", format!("write `{truth}`")),
+        "yes" | "on" => (
+            "is not a value",
+            format!("write `true`, or {quoted} for a string"),
+        ),
+        "no" | "off" => (
+            "is not a value",
+            format!("write `false`, or {quoted} for a string"),
+        ),
         "null" | "nil" => {
             let help = "remove the setting: its default applies";
-            ("is no value", help.to_owned())
+            ("is not a value", help.to_owned())
         }
         curly if curly.starts_with(['“', '”', '„', '‘', '’', '«', '»']) => {
-            ("has curly quotes", "write straight ones: `\"`".to_owned())
+            ("has curly quotes", "use straight quotes: `\"`".to_owned())
         }
         rate if is_rate(rate) => {
             let help = "write a rate as `limit = 5` and `period = \"1m\"`";
-            ("is no value", help.to_owned())
+            ("is not a value", help.to_owned())
         }
         _ => ("needs quotes", format!("write {quoted}")),
     };
@@ -259,7 +267,7 @@ fn is_rate(value: &str) -> bool {
         .is_some_and(|(count, unit)| is_word(unit) && number(count).is_ok())
 }
 
-/// Rewords a message of the parser and adds help for a common cause.
+/// Rewords a message of the parser, which calls a setting a key, and adds help for a common cause.
 fn in_other_words<'m>(
     message: &'m str,
     before: &str,
@@ -271,27 +279,51 @@ fn in_other_words<'m>(
     match message.split_once(',').map_or(message, |(what, _)| what) {
         "string values must be quoted" => (
             "the value is missing",
-            Some("write it after the `=`, or remove the key"),
+            Some("write it after the `=`, or remove the setting"),
         ),
-        "invalid unquoted key" | "key with no value" if foreign_comment => {
-            (message, Some("a comment begins with `#`"))
+        "invalid unquoted key" | "key with no value" if foreign_comment => (
+            "this comment is not TOML",
+            Some("a comment starts with `#`"),
+        ),
+        "invalid unquoted key" | "key with no value" if rest.starts_with(':') => {
+            ("`:` instead of `=`", Some(ASSIGNMENT))
         }
-        "invalid unquoted key" | "key with no value" if rest.starts_with(':') => (
-            "`:` instead of `=`",
-            Some("a key and its value have `=` between them"),
-        ),
-        "key with no value" => (message, Some("a key and its value have `=` between them")),
+        "key with no value" => ("setting without a value, expected `=`", Some(ASSIGNMENT)),
         "unexpected key or value" if rest.starts_with(',') => (
             "a comma at the end of a line",
-            Some("remove the comma: each key stands on a line of its own"),
+            Some("remove the comma: each setting is on its own line"),
         ),
-        "unexpected key or value" if before.ends_with('"') => (
-            message,
-            Some("a text with `\"` in it stands between `'`: 'http.host eq \"a\"'"),
+        "unexpected key or value" => {
+            let quotes = before.ends_with('"').then_some(QUOTES);
+            ("unexpected text after the value", quotes)
+        }
+        "duplicate key" => ("this setting is set twice", None),
+        "invalid key-value pair" => ("expected a setting and its value", None),
+        "invalid unquoted key" => (
+            "invalid setting name, expected letters, digits, `-` or `_`",
+            None,
         ),
-        _ => (message, None),
+        "unquoted keys cannot be empty" => ("the setting name is missing", None),
+        "missing key for inline table element" => ("expected a setting name", None),
+        "missing value for key" => ("the value is missing", None),
+        "missing assignment between key-value pairs" => {
+            ("setting without a value, expected `=`", Some(ASSIGNMENT))
+        }
+        "missing comma between key-value pairs" => ("missing comma between settings", None),
+        "extra assignment between key-value pairs" | "extra `=`" => ("unexpected `=`", None),
+        "unclosed table" => ("this section header is not closed, expected `]`", None),
+        "unclosed array table" => ("this section header is not closed, expected `]]`", None),
+        _ => (
+            message
+                .strip_suffix(", expected nothing")
+                .unwrap_or(message),
+            None,
+        ),
     }
 }
+
+const ASSIGNMENT: &str = "write `=` between the setting and its value";
+const QUOTES: &str = "write a string that contains `\"` in single quotes: 'http.host eq \"a\"'";
 
 /// Collects the spans of values that follow a key. The table of a header starts before its key.
 fn collect_values(table: &DeTable<'_>, values: &mut Vec<Range<usize>>) {

@@ -65,7 +65,7 @@ fn a_name_that_leads_nowhere_is_a_warning() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
     let expected =
-        "gateway.toml:3:30: warning[unresolved-server]: cannot look up `no-such-name.invalid`: ";
+        "gateway.toml:3:30: warning[unresolved-server]: cannot resolve `no-such-name.invalid`: ";
     assert!(text.starts_with(expected), "{text}");
     assert_eq!(text.matches("warning[").count(), 1, "{text}");
 }

@@ -144,7 +144,7 @@ fn keys_that_do_not_work_yet_are_refused() {
             _ => format!("[{section}]\n{name} = 1"),
         };
         let found = errors(&written);
-        let refusal = format!("`{name}` does not work yet");
+        let refusal = format!("`{name}` is not supported yet");
         assert!(found.contains(&refusal), "{key}: {found}");
     }
 }
@@ -209,8 +209,9 @@ fn what_only_a_restart_can_change_stays_and_is_named() {
         ),
     ] {
         process.reload(&whole(config));
-        let expected =
-            format!("warning[restart-needed]: {named} stays as it was until a restart or SIGUSR2");
+        let expected = format!(
+            "warning[restart-needed]: the new {named} takes effect after a restart or SIGUSR2"
+        );
         wait_until("it says so", || process.logged(&expected).len() == 1);
     }
     assert_eq!(process.logged(" reloaded ").len(), 5);

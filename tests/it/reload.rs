@@ -272,7 +272,7 @@ fn included_files_are_read_again() {
     };
     let process = Process::run(config);
     let get = |path: &str| Client::plain(process.address(0)).get(path).send().status;
-    assert!(!process.logged("no file is called").is_empty());
+    assert!(!process.logged("no file matches").is_empty());
     assert_eq!((get("/a"), get("/b")), (200, 200));
     std::fs::create_dir(process.folder.path().join("rules.d")).unwrap();
     process.folder.write("rules.d/10.toml", deny("/a"));

@@ -20,11 +20,11 @@ pub fn warn_of_lifetimes(pem: &[u8], span: &Range<usize>, cx: &mut CompileContex
     let (message, help) = if let Some(old) = all.iter().find(|one| now > one.until) {
         let until = Rfc3339(old.until);
         let message = format!("{which} has expired: it was valid until {until}");
-        (message, "put its successor into the file")
+        (message, "replace it with a valid certificate")
     } else if let Some(new) = all.iter().find(|one| now < one.from) {
         let from = Rfc3339(new.from);
-        let message = format!("{which} is not valid yet: it will be from {from}");
-        (message, "is this machine's clock right?")
+        let message = format!("{which} is not valid yet: it is valid from {from}");
+        (message, "check the clock of this machine")
     } else {
         return;
     };

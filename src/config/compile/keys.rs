@@ -43,8 +43,7 @@ impl<'a> KeyCompiler<'a> {
     /// Compiles one part. `Ok(None)` if the part has no meaning in lockgate and is ignored.
     fn part(&self, text: &Text, cx: &mut CompileContext<'_>) -> Result<Option<KeyPart>, ()> {
         if text.value.trim() == "cf.colo.id" {
-            let message =
-                "`cf.colo.id` means nothing outside Cloudflare; it is left out of the key";
+            let message = "`cf.colo.id` exists only on Cloudflare; this key part is ignored";
             cx.diagnostics
                 .warning(LintCode::IgnoredKeyPart, text.span.clone(), message);
             return Ok(None);

@@ -93,7 +93,7 @@ fn certificates(
 
 fn development(written: &file::TlsSettings, cx: &mut CompileContext<'_>) -> Option<Certificate> {
     if !cx.diagnostics.may_lack(&written.span) {
-        let message = "no certificates: a self-signed one for development is made at start";
+        let message = "no certificates: the listener uses a self-signed development certificate";
         cx.diagnostics.warning(
             LintCode::DevelopmentCertificate,
             written.span.clone(),

@@ -66,8 +66,8 @@ fn from_file(path: &Spanned<std::path::PathBuf>, cx: &mut CompileContext<'_>) ->
         if let Ok(network) = entry.text.parse()
             && let Some(warning) = warn_of_host_bits(network, &path.span, cx.diagnostics)
         {
-            let place = format!("it stands in {name}:{}", entry.line);
-            warning.help.insert(0, place);
+            let position = format!("the entry is in {name}:{}", entry.line);
+            warning.help.insert(0, position);
             // One warning is enough to show how the other values are written.
             break;
         }

@@ -156,7 +156,7 @@ impl CompileContext<'_> {
                 let message = format!("cannot read `{}`: {error}", resolved.display());
                 let reported = self.diagnostics.error(span.clone(), message);
                 if path.is_relative() && error.kind() == io::ErrorKind::NotFound {
-                    reported.help("a path is relative to the file that it is written in");
+                    reported.help("a path is relative to the file that contains it");
                 }
                 None
             }

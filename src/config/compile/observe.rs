@@ -66,13 +66,15 @@ pub fn report_unopened(
 fn cure(path: &Path, error: &io::Error) -> Option<String> {
     let (file, folder) = (path.display(), folder(path).display());
     match error.kind() {
-        io::ErrorKind::NotFound => Some(format!("make its folder: `mkdir -p {folder}`")),
-        io::ErrorKind::IsADirectory => {
-            Some(format!("name a file in it, such as `{file}/access.log`"))
+        io::ErrorKind::NotFound => Some(format!("create the folder: `mkdir -p {folder}`")),
+        io::ErrorKind::IsADirectory => Some(format!(
+            "write the path of a file in it, such as `{file}/access.log`"
+        )),
+        io::ErrorKind::BrokenPipe => {
+            Some("start the reader of the pipe before the gateway".to_owned())
         }
-        io::ErrorKind::BrokenPipe => Some("start its reader before the gateway".to_owned()),
         io::ErrorKind::PermissionDenied => Some(format!(
-            "let the user that the gateway runs as write to `{}`",
+            "give the gateway's user write access to `{}`",
             if path.exists() { file } else { folder }
         )),
         _ => None,

@@ -31,11 +31,10 @@ fn secure(
     let roots = match &tls.unverified {
         Some(span) => {
             contradiction(tls, cx);
-            let message =
-                "this origin is not verified: anyone on the network path can respond for it";
+            let message = "any certificate is accepted: an attacker on the network path can impersonate the origin";
             cx.diagnostics
                 .warning(LintCode::UnverifiedOrigin, span.clone(), message)
-                .help("name the certificate that vouches for it: `ca = \"origin-ca.pem\"`");
+                .help("remove `verify`, and name the CA of the origin: `ca = \"origin-ca.pem\"`");
             Some(None)
         }
         None => roots(written, tls, cx).map(Some),
@@ -67,15 +66,15 @@ fn nameless(written: &file::UpstreamSettings, tls: &OriginTls, cx: &mut CompileC
     let (None, None, Some(socket)) = (&tls.server_name, &tls.unverified, sockets.next()) else {
         return;
     };
-    let message = "this socket has no name that a certificate could be for";
+    let message = "a Unix socket has no host name to verify the certificate against";
     cx.diagnostics
         .error(socket.span.clone(), message)
-        .help("say who it must be: `tls = { server_name = \"app.example.com\" }`");
+        .help("add the name in the certificate: `tls = { server_name = \"app.example.com\" }`");
 }
 
 fn contradiction(tls: &OriginTls, cx: &mut CompileContext<'_>) {
     if let Some(ca) = &tls.ca {
-        let message = "`ca` says nothing beside `verify = false`";
+        let message = "`ca` has no effect with `verify = false`";
         let reported = cx.diagnostics.error(ca.span.clone(), message);
         reported.help("remove one of them");
     }
@@ -111,11 +110,11 @@ fn report(
     };
     let message = match ca {
         Some(ca) if !error.is_name() => format!("cannot use `{}`: {error}", ca.value.display()),
-        None if !error.is_name() => format!("this system's roots cannot be used: {error}"),
+        None if !error.is_name() => format!("cannot use the system's root certificates: {error}"),
         _ => error.to_string(),
     };
     let reported = cx.diagnostics.error(span, message);
     if ca.is_none() && !error.is_name() {
-        reported.help("name the certificate that vouches for the origin: `tls = { ca = \"…\" }`");
+        reported.help("name the CA of the origin: `tls = { ca = \"…\" }`");
     }
 }

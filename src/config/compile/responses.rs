@@ -50,16 +50,16 @@ impl<'a> ResponseTemplates<'a> {
             headers.filter_map(|h| Some((h, HeaderTemplate::parse(&h.value.value).ok()?)));
         let headers: Vec<_> = headers.collect();
         if action == Action::Shadow {
-            let telling = headers
+            let revealing = headers
                 .iter()
                 .filter(|(_, field)| field.names_rule_or_wait());
-            let telling = telling.map(|(header, _)| &header.value.span);
+            let revealing = revealing.map(|(header, _)| &header.value.span);
             let body = Some(&response.body.span).filter(|_| body.names_rule_or_wait());
-            for span in body.into_iter().chain(telling) {
+            for span in body.into_iter().chain(revealing) {
                 cx.diagnostics
                     .error(
                         name.span.clone(),
-                        "a shadow answer must not name the rule or a wait",
+                        "a shadow response must not contain the rule name or a retry delay",
                     )
                     .related(span.clone(), "used here")
                     .help("remove `{{rule}}` and `{{retry_after}}` from the response");
@@ -93,7 +93,7 @@ fn template(body: &Text, cx: &mut CompileContext<'_>) {
 
 fn wrong(span: Range<usize>, error: TemplateError, cx: &mut CompileContext<'_>) {
     cx.diagnostics.error(span, error.message).help(
-        "known: `{{uuid}}` `{{now}}` `{{int 1 1000}}` `{{hex 16}}` `{{request.id}}` \
+        "known values: `{{uuid}}` `{{now}}` `{{int 1 1000}}` `{{hex 16}}` `{{request.id}}` \
          `{{rule}}` `{{retry_after}}`",
     );
 }

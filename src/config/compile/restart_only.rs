@@ -25,7 +25,7 @@ pub(super) fn of(
     let (old, new) = (&before.bounds, &asked.bounds);
     let mut warn = |changed: bool, span: &Range<usize>, what: &str| {
         if changed {
-            let message = format!("`{what}` stays as it was until a restart or SIGUSR2");
+            let message = format!("the new `{what}` takes effect after a restart or SIGUSR2");
             cx.diagnostics
                 .warning(LintCode::RestartNeeded, span.clone(), message);
         }

@@ -55,7 +55,8 @@ pub fn rules(
     }
     if set.len() > usize::from(u16::MAX) {
         let span = file.rules.first().map_or(0..0, |rule| rule.span.clone());
-        cx.diagnostics.error(span, "more than 65,535 rules");
+        cx.diagnostics
+            .error(span, "the configuration has more than 65,535 rules");
     }
     CompiledRules {
         set: RuleSet::new(set),
@@ -131,9 +132,9 @@ impl RuleCompiler<'_> {
                     cx.diagnostics
                         .lacks(
                             span,
-                            "`count` reads the response, so it cannot say what to stop",
+                            "`count` reads the response, so it cannot select requests to mitigate",
                         )
-                        .help("add `mitigate = '…'`: the requests that are stopped");
+                        .help("add `mitigate = '…'` to select them");
                     return None;
                 }
                 Some(RuleScope::Same(both))

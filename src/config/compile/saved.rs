@@ -16,18 +16,18 @@ pub(super) fn check(file: &Spanned<Option<PathBuf>>, cx: &mut CompileContext<'_>
     let folder = saved.path().parent().filter(|it| *it != Path::new(""));
     let (shown, span) = (path.display(), file.span.clone());
     if let Some(what) = saved.kind_of_obstacle() {
-        let message = format!("counters cannot be saved here: `{shown}` is a {what}");
+        let message = format!("cannot save counters: `{shown}` is a {what}");
         let wrong = cx.diagnostics.error(span, message);
         wrong.help(match what {
-            "folder" => format!("name a file in it, such as `{shown}/counters`"),
-            _ => "name a file, or leave the key out to save nothing".to_owned(),
+            "folder" => format!("write the path of a file in it, such as `{shown}/counters`"),
+            _ => "write the path of a file, or remove the setting to save nothing".to_owned(),
         });
     } else if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         let folder = folder.display();
-        let message = format!("counters cannot be saved here: there is no folder `{folder}`");
+        let message = format!("cannot save counters: the folder `{folder}` does not exist");
         let wrong = cx
             .diagnostics
             .warning(LintCode::UnsavedCounters, span, message);
-        wrong.help(format!("make it: `mkdir -p {folder}`"));
+        wrong.help(format!("create it: `mkdir -p {folder}`"));
     }
 }

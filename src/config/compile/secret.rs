@@ -30,11 +30,11 @@ pub(super) fn check(file: &Spanned<Option<PathBuf>>, cx: &mut CompileContext<'_>
         } else {
             &*shown.to_string()
         };
-        wrong.help(format!("make one: `head -c 32 /dev/urandom > {new}`"));
+        wrong.help(format!("create one: `head -c 32 /dev/urandom > {new}`"));
     } else if is_open(&path) {
-        let message = format!("other users may read or write `{shown}`");
+        let message = format!("other users can read or write `{shown}`");
         let wrong = cx.diagnostics.warning(LintCode::OpenSecret, span, message);
-        wrong.help(format!("keep it private: `chmod 600 {shown}`"));
+        wrong.help(format!("restrict access: `chmod 600 {shown}`"));
     }
 }
 
@@ -44,8 +44,8 @@ fn read(path: &Path) -> Result<Secret, String> {
     parse(&bytes).ok_or_else(|| {
         let length = bytes.len();
         format!(
-            "`{shown}` is no secret: it has {length} bytes, and neither 32 nor 64 hexadecimal \
-             digits"
+            "`{shown}` is not a secret: expected 32 bytes or 64 hexadecimal digits, found \
+             {length} bytes"
         )
     })
 }

@@ -257,7 +257,7 @@ fn a_cost_is_an_integer() {
 
 #[test]
 fn a_number_in_quotes_is_no_expression() {
-    let message = "gateway.toml:7:8: error: a cost that is a number stands without quotes";
+    let message = "gateway.toml:7:8: error: a constant cost is written without quotes";
     refused("period = \"1m\"\ncost = '5'", message);
 }
 
@@ -284,8 +284,8 @@ fn headers_are_filled_as_the_body_is_and_their_mistakes_told() {
     };
     compiled(&shadow("{{uuid}}; {{request.id}}"));
     refused(&shadow("a {{uid}}"), "unknown template value `uid`");
-    let tells = "a shadow answer must not name the rule or a wait";
-    refused(&shadow("{{rule}}"), tells);
+    let message = "a shadow response must not contain the rule name or a retry delay";
+    refused(&shadow("{{rule}}"), message);
     compiled(&shadow("{{rule}}").replace("shadow", "block"));
 }
 
@@ -297,7 +297,7 @@ fn a_place_is_taken_when_the_request_comes() {
     for (algorithm, period) in [("concurrency", ""), ("leaky_bucket", "period = \"1m\"\n")] {
         let with = |line: &str| format!("{period}algorithm = \"{algorithm}\"\n{line}");
         let message = |key: &str| {
-            format!("`{algorithm}` takes a place when the request comes: `{key}` cannot read")
+            format!("`{algorithm}` takes a slot in the request phase: `{key}` cannot read")
         };
         refused(&with(count), &message("count"));
         refused(&with(header), &message("cost"));
@@ -307,7 +307,7 @@ fn a_place_is_taken_when_the_request_comes() {
     let tried = "period = \"1m\"\ncandidate = { algorithm = \"concurrency\" }";
     refused(
         &format!("{tried}\n{count}"),
-        "a candidate `concurrency` takes a place when the request comes: `count` cannot read",
+        "a candidate `concurrency` takes a slot in the request phase: `count` cannot read",
     );
 }
 

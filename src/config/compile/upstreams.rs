@@ -98,10 +98,10 @@ fn socket(path: &Path, span: &Range<usize>, cx: &mut CompileContext<'_>) -> Opti
     let path = cx.resolve(path);
     let length = path.as_os_str().len();
     if length > LONGEST_SOCKET {
-        let message = format!("the path of this socket has {length} bytes");
+        let message = format!("the socket path is too long: {length} bytes");
         cx.diagnostics
             .error(span.clone(), message)
-            .help(format!("the kernel takes {LONGEST_SOCKET} at most"));
+            .help(format!("the maximum is {LONGEST_SOCKET} bytes"));
         return None;
     }
     Some(ServerEndpoint::Unix(path.into()))

@@ -59,9 +59,9 @@ fn report_untrusted_header(s: &mut SectionReader<'_, '_>, trusted: &[Spanned<IpN
             .warning(
                 LintCode::NoTrustedProxy,
                 span,
-                "no proxy is trusted: this header is never read",
+                "`header` is never read without `trusted_proxies`",
             )
-            .help("name the proxies that set it: `trusted_proxies = [\"10.0.0.0/8\"]`");
+            .help("list the proxies that set the header: `trusted_proxies = [\"10.0.0.0/8\"]`");
     }
 }
 
@@ -88,8 +88,8 @@ fn overrides(s: &mut SectionReader<'_, '_>) -> Vec<(Spanned<IpNet>, GeoOverride)
         let network = &new.0.value;
         if let Some((old, _)) = list.iter().find(|(old, _)| old.value == *network) {
             s.out
-                .error(key.span, format!("{network} is given twice"))
-                .related(old.span.clone(), "here already");
+                .error(key.span, format!("{network} is defined twice"))
+                .related(old.span.clone(), "first defined here");
             continue;
         }
         list.push(new);

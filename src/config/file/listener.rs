@@ -57,7 +57,7 @@ const VERSIONS: &[(&str, MinVersion)] = &[("1.2", MinVersion::Tls12), ("1.3", Mi
 /// Reads all listeners. A file without a listener is refused.
 pub(super) fn listeners(root: &mut SectionReader<'_, '_>) -> Vec<ListenerSection> {
     let listeners = root.tables("listeners", listener);
-    let message = "there is no listener";
+    let message = "no listener is configured";
     let help = "add `[[listeners]]` with `address = \"0.0.0.0:8443\"`";
     if root.lacks("listeners") {
         root.none(&["listeners"], message, help);
@@ -85,7 +85,11 @@ fn protocols(s: &mut SectionReader<'_, '_>) -> Vec<Spanned<AlpnProtocol>> {
     let words = choice(PROTOCOLS, &[]);
     let protocols = s.array_or("protocols", words, [AlpnProtocol::H2, AlpnProtocol::Http1]);
     let example = "for example `protocols = [\"h2\", \"http/1.1\"]`";
-    s.not_empty("protocols", "a listener needs a protocol", example);
+    s.not_empty(
+        "protocols",
+        "a listener needs at least one protocol",
+        example,
+    );
     s.each_once("protocols", protocols, "a protocol is listed twice")
 }
 
@@ -99,11 +103,8 @@ fn tls(s: &mut SectionReader<'_, '_>) -> TlsSettings {
     };
     if let (None, Some(span)) = (&tls.client_ca.value, s.key_span("client_auth")) {
         s.out
-            .lacks(
-                span,
-                "`client_auth` has no meaning for a listener without `client_ca`",
-            )
-            .help("name the authorities: `client_ca = \"clients.pem\"`");
+            .lacks(span, "`client_auth` has no effect without `client_ca`")
+            .help("add `client_ca = \"clients.pem\"`, or remove `client_auth`");
     }
     tls
 }

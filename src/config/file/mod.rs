@@ -125,7 +125,7 @@ fn file(root: &mut SectionReader<'_, '_>) -> ConfigFile {
 
 /// Appends the sections of an included file to `whole`.
 fn include(whole: &mut ConfigFile, root: &mut SectionReader<'_, '_>) {
-    let why = "cannot stand in an included file";
+    let why = "is not allowed in an included file";
     let main_only = [
         "server",
         "listeners",
@@ -136,9 +136,9 @@ fn include(whole: &mut ConfigFile, root: &mut SectionReader<'_, '_>) {
         "log",
         "store",
     ];
-    let help = "put it into the configuration file itself";
+    let help = "move it to the main configuration file";
     root.refuse(&main_only, why, help);
-    let help = "name all files in the configuration file itself";
+    let help = "list all files in the main configuration file";
     root.refuse(&["include"], why, help);
     let lists = root.table("lists", store::lists).unwrap_or_default();
     whole.lists.extend(lists);

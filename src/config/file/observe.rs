@@ -111,7 +111,9 @@ fn access() -> SettingType<AccessLogSettings> {
         Some("stdout") => Ok(AccessLogSettings::Stdout),
         Some(word) if NO_FILES.contains(&&*word.to_ascii_lowercase()) => {
             let wrong = ValueError::new(format!("the access log cannot go to `{word}`"));
-            Err(wrong.help(format!("{help}; a file of that name is \"./{word}\"")))
+            Err(wrong.help(format!(
+                "{help}; for a file of that name, write \"./{word}\""
+            )))
         }
         _ => path()
             .parse(value)

@@ -63,11 +63,8 @@ fn must_succeed(s: &mut SectionReader<'_, '_>, response: &ResponseSettings) {
     let status = response.status.as_ref().filter(|_| response.imitate.value);
     if let Some(status) = status.filter(|status| !status.value.is_success()) {
         s.out
-            .error(
-                status.span.clone(),
-                "what imitates a success has the status of one",
-            )
-            .related(response.imitate.span.clone(), "it imitates")
+            .error(status.span.clone(), "`imitate` requires a success status")
+            .related(response.imitate.span.clone(), "`imitate` is set here")
             .help("write a status from 200 to 299, or remove `imitate`");
     }
 }
@@ -83,7 +80,9 @@ fn allowed(name: &HeaderName) -> Result<(), ValueError> {
         header::UPGRADE,
     ];
     if *name == header::CONTENT_TYPE {
-        return Err(ValueError::new("`content-type` is set by `content_type`"));
+        return Err(ValueError::new(
+            "`content-type` is not allowed here: use `content_type`",
+        ));
     }
     if own.contains(name) || *name == "keep-alive" {
         Err(owned(name))

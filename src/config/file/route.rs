@@ -76,10 +76,10 @@ fn one_path(s: &mut SectionReader<'_, '_>, route: &RouteSettings) {
         s.out
             .error(
                 prefix.span.clone(),
-                "a path that is forwarded as sent has no prefix to strip",
+                "`strip_prefix` cannot be combined with a raw `forward_path`",
             )
-            .related(raw.span.clone(), "forwarded as sent")
-            .help("remove one of the two");
+            .related(raw.span.clone(), "`forward_path` is set here")
+            .help("remove one of them");
     }
 }
 
@@ -90,7 +90,7 @@ fn must_forward(s: &mut SectionReader<'_, '_>, route: &RouteSettings) {
     }
     for key in ["request_headers", "strip_prefix", "forward_path"] {
         if let Some(span) = s.key_span(key) {
-            let message = format!("`{key}` has no meaning for a route that forwards nothing");
+            let message = format!("`{key}` has no effect on a route without `upstream`");
             s.out.error(span, message).help("remove it");
         }
     }
@@ -137,8 +137,8 @@ pub(super) fn headers(s: &mut SectionReader<'_, '_>, allowed: Allowed) -> Vec<He
         let same = |old: &&HeaderSetting| old.name.value == new.name.value;
         if let Some(old) = headers.iter().find(same) {
             s.out
-                .error(name.span, format!("`{}` is given twice", new.name.value))
-                .related(old.name.span.clone(), "here already");
+                .error(name.span, format!("`{}` is set twice", new.name.value))
+                .related(old.name.span.clone(), "first set here");
             continue;
         }
         headers.push(new);
@@ -181,7 +181,7 @@ pub(super) fn edits(s: &mut SectionReader<'_, '_>, message: MessageKind) -> Head
     let remove = s.each_once("remove", remove, "a header is listed twice");
     for host in set.iter().filter(|h| h.name.value == header::HOST) {
         if message == MessageKind::Request && !is_host(&host.value.value) {
-            let message = "this is not a host";
+            let message = "this is not a valid host";
             s.out
                 .error(host.value.span.clone(), message)
                 .help("for example \"app.internal:8080\"");
@@ -217,11 +217,11 @@ fn may_remove(
         return false;
     }
     if let Some(header) = set.iter().find(|header| header.name.value == name.value) {
-        let message = format!("`{}` is given twice: it is set too", name.value);
+        let message = format!("`{}` is in both `set` and `remove`", name.value);
         s.out
             .error(name.span.clone(), message)
             .related(header.name.span.clone(), "here")
-            .help("what is set replaces what was there");
+            .help("remove it from `remove`: `set` replaces the header");
         return false;
     }
     true

@@ -191,8 +191,7 @@ fn values(s: &mut SectionReader<'_, '_>) -> RuleSettings {
 /// The name of a response.
 fn response() -> SettingType<String> {
     SettingType::new(ValueSchema::filled(), |value| {
-        let help =
-            "the answer stands in `[responses.NAME]`, and the rule names it: `response = \"NAME\"`";
+        let help = "define the response in `[responses.NAME]` and write `response = \"NAME\"`";
         let name = filled().parse(value);
         name.map_err(|wrong| {
             if value.is_table() {
@@ -217,8 +216,10 @@ fn escalate(s: &mut SectionReader<'_, '_>) -> Vec<Spanned<Duration>> {
     s.not_empty("escalate", "`escalate` is empty", example);
     let span = s.key_span("escalate");
     if let Some(span) = span.filter(|_| bans.len() > MOST_OFFENCES) {
-        let wrong = ValueError::new(format!("`escalate` has more than {MOST_OFFENCES} bans"));
-        s.wrong(span, wrong.help("the last one repeats"));
+        let wrong = ValueError::new(format!(
+            "`escalate` has more than {MOST_OFFENCES} durations"
+        ));
+        s.wrong(span, wrong.help("the last duration repeats"));
     }
     bans
 }

@@ -49,7 +49,7 @@ pub(super) fn by_algorithm(s: &mut SectionReader<'_, '_>, algorithm: Algorithm) 
         s.out
             .error(
                 span,
-                "`concurrency` has no period: it counts what is in flight",
+                "`concurrency` has no period: it counts requests in flight",
             )
             .help("remove `period`");
     }
@@ -64,14 +64,14 @@ fn quota(s: &mut SectionReader<'_, '_>, limit: Range<usize>, rule: &RuleSettings
     by_algorithm(s, algorithm);
     if !s.has("period") && !s.is_misspelt("period") && !algorithm.holds_leases() {
         s.out
-            .lacks(limit, "a limit with no period")
+            .lacks(limit, "a limit requires `period`")
             .help("add `period = \"1m\"`");
     }
     if algorithm.holds_leases() && rule.action.value == Action::Delay {
-        let message = "`delay` waits for its turn, which `concurrency` does not know";
+        let message = "`delay` cannot be combined with `concurrency`, which has no queue";
         s.out
             .error(rule.action.span.clone(), message)
-            .help("use `block`, or `algorithm = \"leaky_bucket\"` to let requests wait");
+            .help("use `block`, or `algorithm = \"leaky_bucket\"` to queue requests");
     }
 }
 
@@ -98,7 +98,7 @@ fn plain(s: &mut SectionReader<'_, '_>) {
         if let Some(span) = s.key_span(key) {
             let key = s.written(key);
             s.out
-                .lacks(span, format!("{} with no limit", one(key)))
+                .lacks(span, format!("`{key}` requires a limit"))
                 .help(format!("add `limit = 10`, or remove `{key}`"));
         }
     }
@@ -115,7 +115,7 @@ fn by_action(s: &mut SectionReader<'_, '_>, rule: &RuleSettings) {
         no_meaning(s, "upstream", action.name(), &["divert"]);
     } else if !s.has("upstream") && !s.is_misspelt("upstream") {
         s.out
-            .lacks(rule.action.span.clone(), "`divert` needs an upstream")
+            .lacks(rule.action.span.clone(), "`divert` requires `upstream`")
             .help("add `upstream = \"honeypot\"`");
     }
 }
@@ -130,18 +130,9 @@ fn waits(s: &SectionReader<'_, '_>, rule: &RuleSettings) -> bool {
 fn no_meaning(s: &mut SectionReader<'_, '_>, key: &str, here: &str, known: &[&str]) {
     if let Some(span) = s.key_span(key) {
         s.out
-            .lacks(span, format!("`{key}` has no meaning for `{here}`"))
-            .help(format!("it is for {}; remove it", either(known)));
+            .lacks(span, format!("`{key}` does not apply to `{here}`"))
+            .help(format!("remove it: it applies only to {}", either(known)));
     }
-}
-
-fn one(key: &str) -> String {
-    let article = if key.starts_with(['a', 'e']) {
-        "an"
-    } else {
-        "a"
-    };
-    format!("{article} `{key}`")
 }
 
 const SHORTEST_SLICE: Duration = Duration::from_millis(1);
@@ -182,10 +173,10 @@ fn constant_cost(rule: &RuleSettings, limiter: &Limiter, tried: bool, out: &mut 
         CapacityKind::Burst => "burst",
         CapacityKind::Queue => "queue",
     };
-    let whom = if tried { " by the candidate" } else { "" };
+    let owner = if tried { "the candidate" } else { "the rule" };
     out.error(
         rule.cost.span.clone(),
-        format!("a cost of {cost} can never be admitted{whom}: {most} is the most"),
+        format!("{owner} never admits a cost of {cost}: its maximum is {most}"),
     )
     .help(format!("use a smaller `cost`, or a larger `{key}`"));
 }
@@ -196,7 +187,7 @@ fn tried_period(rule: &RuleSettings, out: &mut Diagnostics) {
         return;
     };
     if limiter::of_candidate(rule).is_none() {
-        out.lacks(candidate.span.clone(), "a candidate with no period")
-            .help("add `period = \"1m\"` to it");
+        out.lacks(candidate.span.clone(), "the candidate requires `period`")
+            .help("add `period = \"1m\"` to `candidate`");
     }
 }

@@ -139,7 +139,7 @@ fn servers(s: &mut SectionReader<'_, '_>) -> Vec<UpstreamServerSettings> {
         s.missing("servers", "[\"127.0.0.1:9000\"]");
     }
     let example = "for example `servers = [\"127.0.0.1:9000\"]`";
-    s.not_empty("servers", "an upstream needs a server", example);
+    s.not_empty("servers", "an upstream needs at least one server", example);
     // If two servers have one address, the first is kept.
     let mut seen = Vec::new();
     let mut servers = servers.unwrap_or_default();
@@ -165,7 +165,7 @@ fn one(s: &mut SectionReader<'_, '_>) -> Option<UpstreamServerSettings> {
 fn hash_key(s: &mut SectionReader<'_, '_>) -> Vec<Text> {
     let default = fields::by_id(fields::CLIENT_ADDRESS).name;
     let key = s.array_or("hash_key", filled(), [default.to_owned()]);
-    let message = "a key without parts is the same for everybody";
+    let message = "`hash_key` is empty: all requests would go to one server";
     s.not_empty("hash_key", message, "for example `hash_key = [\"ip.src\"]`");
     key
 }

@@ -30,7 +30,7 @@ fn parse_socket(value: &DeValue<'_>) -> Parsed<SocketAddr> {
         let port = written.rsplit_once(':').unwrap_or(("", written)).1;
         match port.parse::<u16>() {
             Ok(port) => wrong.help(format!(
-                "an address, not a name: \"0.0.0.0:{port}\", \"127.0.0.1:{port}\" or \"[::]:{port}\""
+                "write an IP address instead of a name: \"0.0.0.0:{port}\", \"127.0.0.1:{port}\" or \"[::]:{port}\""
             )),
             Err(_) => wrong.help(example),
         }
@@ -56,9 +56,9 @@ pub(in crate::config) fn server() -> SettingType<ServerLocation> {
 fn parse_server(written: &str) -> Parsed<ServerLocation> {
     if let Some(path) = written.strip_prefix("unix:") {
         return match path {
-            "" => Err(ValueError::new("`unix:` without a path")),
+            "" => Err(ValueError::new("`unix:` requires a path")),
             path if path.bytes().any(|b| b.is_ascii_control()) => {
-                Err(ValueError::new("a path with a control character"))
+                Err(ValueError::new("this path contains a control character"))
             }
             path => Ok(ServerLocation::Endpoint(ServerEndpoint::Unix(
                 Path::new(path).into(),
@@ -69,7 +69,9 @@ fn parse_server(written: &str) -> Parsed<ServerLocation> {
         return Ok(ServerLocation::Endpoint(ServerEndpoint::Tcp(address)));
     }
     if let Some((scheme @ ("http" | "https"), rest)) = written.split_once("://") {
-        let wrong = ValueError::new(format!("a server is written without `{scheme}://`"));
+        let wrong = ValueError::new(format!(
+            "a server address must not start with `{scheme}://`"
+        ));
         return Err(match without_scheme(scheme, rest) {
             Some(help) => wrong.help(help),
             None => wrong,
@@ -82,7 +84,7 @@ fn parse_server(written: &str) -> Parsed<ServerLocation> {
             "`{written}` is not an address or a name with a port"
         ));
         match with_port(written, 80) {
-            Some(whole) => wrong.help(format!("write its port too: \"{whole}\"")),
+            Some(whole) => wrong.help(format!("add the port: \"{whole}\"")),
             None => wrong,
         }
     })?;
@@ -134,8 +136,9 @@ pub(in crate::config) fn target_path() -> SettingType<String> {
             if written.starts_with('/') && written.bytes().all(plain) {
                 Ok(written.to_owned())
             } else {
-                Err(ValueError::new(format!("`{written}` is not a path"))
-                    .help("it begins with `/` and has no spaces, for example \"/healthz\""))
+                Err(ValueError::new(format!("`{written}` is not a path")).help(
+                    "a path starts with `/` and contains no spaces, for example \"/healthz\"",
+                ))
             }
         },
     )
@@ -167,8 +170,8 @@ pub(in crate::config) fn warn_of_host_bits<'d>(
     out: &'d mut Diagnostics,
 ) -> Option<&'d mut Diagnostic> {
     let (meant, host) = (network.trunc(), network.addr());
-    let message = format!("`{network}` means all of `{meant}`");
-    let help = format!("write `{meant}`, or `{host}` for that address alone");
+    let message = format!("`{network}` means the whole network `{meant}`");
+    let help = format!("write `{meant}`, or `{host}` for this address only");
     let warn = || out.warning(LintCode::HostBits, span.clone(), message);
     (meant != network)
         .then(warn)
@@ -196,8 +199,8 @@ pub(in crate::config) fn header_value() -> SettingType<HeaderValue> {
     SettingType::new(ValueSchema::string_of_form(HEADER_VALUE, &[]), |value| {
         let written = string(value, "a header value")?;
         HeaderValue::from_str(written).map_err(|_| {
-            ValueError::new("a header value cannot hold control characters")
-                .help("use one line of text")
+            ValueError::new("a header value cannot contain control characters")
+                .help("write one line of text")
         })
     })
     .shown(|value| ExampleValue::Text(String::from_utf8_lossy(value.as_bytes()).into_owned()))

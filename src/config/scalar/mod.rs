@@ -153,7 +153,8 @@ pub(super) fn name() -> SettingType<String> {
 pub(super) fn path() -> SettingType<PathBuf> {
     SettingType::new(ValueSchema::filled(), |value| {
         match string(value, "a path")? {
-            "" => Err(ValueError::new("this path is empty").help("name a file, or remove the key")),
+            "" => Err(ValueError::new("this path is empty")
+                .help("write the path of a file, or remove the setting")),
             path => Ok(PathBuf::from(path)),
         }
     })
@@ -212,7 +213,10 @@ pub(super) fn number(low: f64, high: f64) -> SettingType<f64> {
                 .as_str()
                 .parse()
                 .map_err(|_| kind("a number", value))?,
-            _ => return Err(kind("a number", value).help(format!("from {low:?} to {high:?}"))),
+            _ => {
+                return Err(kind("a number", value)
+                    .help(format!("write a number from {low:?} to {high:?}")));
+            }
         };
         if (low..=high).contains(&number) {
             return Ok(number);
@@ -241,7 +245,7 @@ pub(super) fn choice<T: Copy + PartialEq>(
             return Ok(*meaning);
         }
         if later.contains(&written) {
-            return Err(ValueError::new(format!("`{written}` does not work yet")).help(help));
+            return Err(ValueError::new(format!("`{written}` is not supported yet")).help(help));
         }
         let all = known.iter().chain(later).copied();
         let guess = match foreign_value(written, &known) {
@@ -262,7 +266,7 @@ pub(super) fn check_name(written: &str) -> Parsed<()> {
     if (1..=64).contains(&written.len()) && written.bytes().all(legal) {
         return Ok(());
     }
-    Err(ValueError::new(format!("`{written}` is not a name"))
+    Err(ValueError::new(format!("`{written}` is not a valid name"))
         .help("a name has 1 to 64 letters, digits, `_` and `-`, for example `login-stuffing`"))
 }
 
@@ -275,8 +279,8 @@ pub(super) fn country() -> SettingType<[u8; 2]> {
             let code = <[u8; 2]>::try_from(written.as_bytes()).ok();
             let known = |code: &[u8; 2]| code.iter().all(u8::is_ascii_uppercase) || code == b"T1";
             code.filter(known).ok_or_else(|| {
-                let wrong = ValueError::new(format!("`{written}` is not a country"));
-                wrong.help("two capital letters, as \"DE\"")
+                let wrong = ValueError::new(format!("`{written}` is not a country code"));
+                wrong.help("write two capital letters, for example \"DE\"")
             })
         },
     )
@@ -290,8 +294,8 @@ pub(super) fn continent() -> SettingType<[u8; 2]> {
         let known = Some(written).filter(|written| ALL.contains(written));
         let code = known.and_then(|code| code.as_bytes().try_into().ok());
         code.ok_or_else(|| {
-            let wrong = ValueError::new(format!("`{written}` is not a continent"));
-            wrong.help(format!("one of {}", ALL.join(", ")))
+            let wrong = ValueError::new(format!("`{written}` is not a continent code"));
+            wrong.help(format!("write one of {}", ALL.join(", ")))
         })
     })
 }
@@ -305,7 +309,7 @@ fn whole(value: &DeValue<'_>) -> Parsed<i128> {
                 Some((number, period)) => {
                     wrong.help(format!("write {number}, and `period = \"{period}\"`"))
                 }
-                None => wrong.help("write the number alone, without quotes"),
+                None => wrong.help("write the number without quotes"),
             },
             None => wrong,
         });

@@ -52,7 +52,7 @@ pub(in crate::config) fn duration_or_seconds() -> SettingType<Duration> {
         u64::try_from(whole(value)?)
             .map(Duration::from_secs)
             .map_err(|_| {
-                ValueError::new("a duration cannot be negative or endless").help(DURATION_HELP)
+                ValueError::new("this duration is negative or too large").help(DURATION_HELP)
             })
     })
 }

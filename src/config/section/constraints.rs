@@ -17,10 +17,10 @@ impl SectionReader<'_, '_> {
         self.note_table(|noted| noted.aliases.push((ours, theirs)));
         match self.spans_of_both(ours, theirs) {
             Some((first, second)) => {
-                let message = format!("`{ours}` and `{theirs}` are two names of one key");
+                let message = format!("`{ours}` and `{theirs}` are the same setting");
                 self.out
                     .error(second, message)
-                    .related(first, "given here already");
+                    .related(first, "already set here");
             }
             None if self.has(theirs) => self.aliases.push((ours, theirs)),
             None => {}
@@ -44,17 +44,17 @@ impl SectionReader<'_, '_> {
         self.note_table(|noted| noted.apart.push((ours, other)));
         if let Some((first, second)) = self.spans_of_both(ours, other) {
             let named = self.written(ours);
-            let message = format!("{owner} has only one of `{named}` and `{other}`");
+            let message = format!("{owner} cannot have both `{named}` and `{other}`");
             self.out
                 .error(second, message)
-                .related(first, "it has this one");
+                .related(first, "already set here");
         }
     }
 
     /// Refuses settings that are documented but not implemented yet.
     pub(in crate::config) fn later(&mut self, keys: &[&'static str]) {
         self.note_table(|noted| noted.later.extend(keys));
-        self.refuse(keys, "does not work yet", "remove it");
+        self.refuse(keys, "is not supported yet", "remove it");
     }
 
     /// Refuses known settings that do not apply here.
@@ -82,10 +82,10 @@ impl SectionReader<'_, '_> {
             return self.none_of(owner, keys, example);
         };
         for span in rest {
-            let message = format!("{owner} has only one of {}", either(keys));
+            let message = format!("{owner} can have only one of {}", either(keys));
             self.out
                 .error(span.clone(), message)
-                .related(first.clone(), "it has this one");
+                .related(first.clone(), "already set here");
         }
     }
 
@@ -169,7 +169,7 @@ impl SectionReader<'_, '_> {
                 Some(first) => {
                     self.out
                         .error(value.span, message)
-                        .related(first.span.clone(), "here already");
+                        .related(first.span.clone(), "already listed here");
                 }
             }
         }

@@ -41,17 +41,18 @@ pub(super) fn report(
 ) {
     if name == "include" {
         let header = header(path);
-        let message = format!("below `{header}`, `include` is a key of that section");
+        let message = format!("`include` is not a setting of `{header}`");
         out.error(span, message)
-            .help("put it at the top of the file, before the first `[section]`");
+            .help("move it to the top of the file, before the first `[section]`");
         return;
     }
     if let Some(help) = foreign_setting(path, name) {
-        out.error(span, format!("unknown key `{name}`")).help(help);
+        out.error(span, format!("unknown setting `{name}`"))
+            .help(help);
         return;
     }
     if let Some(near) = nearest(name, known.iter().chain(unwanted).copied()) {
-        let message = format!("unknown key `{name}`; did you mean `{near}`?");
+        let message = format!("unknown setting `{name}`; did you mean `{near}`?");
         let error = out.error(span, message);
         if path.is_empty() && SEVERAL.contains(&near) {
             error.help(format!("write `[[{near}]]`"));
@@ -61,18 +62,19 @@ pub(super) fn report(
     let sections: Vec<_> = sections(name).into_iter().take(MOST).collect();
     let help = if sections.is_empty() {
         let known: Vec<_> = known.iter().copied().collect();
-        format!("the keys here are {}", known.join(", "))
+        format!("the settings here are {}", known.join(", "))
     } else {
-        format!("it is a key of {}", either(&sections))
+        format!("it is a setting of {}", either(&sections))
     };
-    out.error(span, format!("unknown key `{name}`")).help(help);
+    out.error(span, format!("unknown setting `{name}`"))
+        .help(help);
 }
 
 /// Returns help for a value that should be the table `key` in the section at `path`.
 pub(super) fn table_help(path: &str, key: &str) -> String {
     let row = INLINE.iter().find(|(name, _)| *name == key);
     match (path, row) {
-        ("", _) => format!("write `{}` and its keys below it", header(key)),
+        ("", _) => format!("write `{}` and its settings below it", header(key)),
         (_, Some((_, example))) => format!("for example `{example}`"),
         _ => "write a table: `{ … }`".to_owned(),
     }

@@ -164,7 +164,7 @@ fn diagnostics_can_be_read_as_data() {
     assert_eq!(list[0].message, "`address` is missing");
     assert_eq!(
         list[1].message,
-        "unknown key `protcols`; did you mean `protocols`?"
+        "unknown setting `protcols`; did you mean `protocols`?"
     );
     assert!(list.iter().all(|d| d.severity == Severity::Error));
     assert_eq!(source.position(list[1].span.start).line, 3);

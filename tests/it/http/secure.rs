@@ -314,13 +314,13 @@ fn what_is_wrong_with_the_keys_is_said_before_anything_runs() {
         (
             "tls = { verify = false }",
             0,
-            "warning[unverified-origin]: this origin is not verified",
+            "warning[unverified-origin]: any certificate is accepted",
         ),
         ("protocol = \"auto\"", 0, ""),
         (
             "tls = { ca = \"ca.pem\", verify = false }",
             1,
-            "error: `ca` says nothing beside `verify = false`",
+            "error: `ca` has no effect with `verify = false`",
         ),
         (
             "tls = { ca = \"absent.pem\" }",

@@ -58,7 +58,7 @@ fn swapped(cert: &Pem<'_>, key: &Pem<'_>, cx: &mut CompileContext<'_>) {
     cx.diagnostics
         .error(
             cert.written.span.clone(),
-            "the certificate and its key are swapped",
+            "the certificate and the private key are swapped",
         )
         .related(key.written.span.clone(), "this is the certificate")
         .help(format!("write `cert = \"{second}\", key = \"{first}\"`"));
@@ -72,14 +72,14 @@ fn warn_of_lifetime(certificate: &Certificate, cert: &Pem<'_>, cx: &mut CompileC
     let (now, until, from) = (cx.now, Rfc3339(lifetime.until), Rfc3339(lifetime.from));
     let (message, help) = if now > lifetime.until {
         let message = format!("this certificate has expired: it was valid until {until}");
-        (message, "renew it: clients refuse it")
+        (message, "renew it: clients reject it")
     } else if let Some(days) = days_left(now, lifetime.until) {
         let days = counted(days);
-        let message = format!("this certificate has {days} left: it is valid until {until}");
-        (message, "renew it; a reload (SIGHUP) takes the new one")
+        let message = format!("this certificate expires in {days}: it is valid until {until}");
+        (message, "renew it, then reload the gateway (SIGHUP)")
     } else if now < lifetime.from {
-        let message = format!("this certificate is not valid yet: it will be from {from}");
-        let help = "clients refuse it until then; is this machine's clock right?";
+        let message = format!("this certificate is not valid yet: it is valid from {from}");
+        let help = "clients reject it until then; check the clock of this machine";
         (message, help)
     } else {
         return;

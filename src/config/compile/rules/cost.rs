@@ -29,7 +29,7 @@ impl RuleCompiler<'_> {
 
     fn computed(&self, text: &Text, cx: &mut CompileContext<'_>) -> Option<Scalar> {
         if text.value.trim().parse::<u32>().is_ok() {
-            let message = "a cost that is a number stands without quotes";
+            let message = "a constant cost is written without quotes";
             let number = format!("write `cost = {}`", text.value.trim());
             cx.diagnostics
                 .error(text.span.clone(), message)
@@ -87,9 +87,11 @@ impl RuleCompiler<'_> {
             cx.diagnostics
                 .error(
                     span,
-                    format!("{name} takes a place when the request comes: `{key}` cannot read the response"),
+                    format!(
+                        "{name} takes a slot in the request phase: `{key}` cannot read the response"
+                    ),
                 )
-                .help("use what is known of the request, or another algorithm");
+                .help("read only request fields, or use another algorithm");
         }
     }
 }

@@ -98,7 +98,7 @@ fn counters_that_cannot_be_saved() {
     let file = |path: &str| format!("[store]\nsnapshot = \"{path}\"\n{PLAIN}");
     only(
         &file("/dev/null/a/counters"),
-        "counters cannot be saved here: there is no folder `/dev/null/a`",
+        "cannot save counters: the folder `/dev/null/a` does not exist",
     );
     none(&file("/dev/counters"));
     none(&file("counters"));
