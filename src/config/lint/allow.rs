@@ -50,7 +50,7 @@ fn directive(comment: &str, span: Range<usize>, out: &mut Diagnostics) -> Vec<Li
     let Some(names) = rest.trim().strip_prefix("allow ") else {
         out.error(
             span,
-            "a comment that begins with `lockgate:` allows warnings",
+            "expected `allow` and the code of a warning after `lockgate:`",
         )
         .help("for example `# lockgate: allow shared-key`");
         return Vec::new();

@@ -41,9 +41,12 @@ fn short_ban(rule: &LintedRule<'_>, limiter: &Limiter, warnings: &mut Warnings<'
     let ends = rule.bans() && !limiter.algorithm.holds_leases();
     if stops && ends && per_ban > per_period {
         let message =
-            "a ban clears the counter: with one as short as this more gets through than without";
+            "a ban resets the counter: one this short lets through more requests than no ban";
         let nanos = per_ban.div_ceil(u128::from(limiter.limit.max(1)));
-        let help = format!("use one of at least {} s, or none", nanos.div_ceil(SECOND));
+        let help = format!(
+            "use a ban of at least {} s, or no ban",
+            nanos.div_ceil(SECOND)
+        );
         warnings
             .at(LintCode::ShortBan, &ban.span, message)
             .help(help);
@@ -57,10 +60,10 @@ fn free_cost(rule: &LintedRule<'_>, all: &[LintedRule<'_>], warnings: &mut Warni
     let mut reads = expr::reads(&text.value).into_iter();
     let size = reads.find(|(name, _)| fields::find(name) == Some(fields::BODY_SIZE));
     if let Some((_, span)) = size {
-        let message = "a body that is sent without its length costs 1, whatever its size";
+        let message = "a request body without `Content-Length` costs 1, regardless of its size";
         warnings
             .within(LintCode::FreeCost, text, span, message)
-            .help("stop those first, or count `http.response.body.size`");
+            .help("block such requests first, or use `http.response.body.size`");
     }
     // A client cannot choose a cost that the origin server sets.
     if matches!(&rule.rule.cost, rules::RuleCost::Computed(scalar) if scalar.reads_response()) {
@@ -68,13 +71,13 @@ fn free_cost(rule: &LintedRule<'_>, all: &[LintedRule<'_>], warnings: &mut Warni
     }
     let calls = expr::calls(&text.value).into_iter();
     for (_, span) in calls.filter(|(name, _)| &**name == "lookup_json_integer") {
-        let message = "the client chooses this cost";
+        let message = "clients can choose this cost";
         warnings
             .within(LintCode::FreeCost, text, span, message)
-            .help("let the origin set it: `cost = { response_header = \"x-cost\" }`");
+            .help("let the origin server set it: `cost = { response_header = \"x-cost\" }`");
     }
     if can_be_zero(text) && !all.iter().any(|other| counts_requests(other, rule)) {
-        let message = "what is empty costs nothing, and is never limited";
+        let message = "an empty value costs 0, so such requests are never limited";
         warnings
             .at(LintCode::FreeCost, &text.span, message)
             .help("add a second rule that counts the same requests, without `cost`");
@@ -112,7 +115,7 @@ fn large_log(rule: &LintedRule<'_>, own: &Limiter, file: &ConfigFile, warnings: 
     if logs.any(|log| log.limit.saturating_mul(BYTES_PER_UNIT) > max_bytes) {
         let limit = rule.written.limit.as_ref();
         let span = limit.map_or(rule.written.span.clone(), |limit| limit.span.clone());
-        let message = "one key can fill all of `store.max_log_bytes` with a limit like this";
+        let message = "with this limit, one key can use all of `store.max_log_bytes`";
         warnings
             .at(LintCode::LargeLog, &span, message)
             .help("use `sliding_window` with `slices = 60`, which is nearly as exact");

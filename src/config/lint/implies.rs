@@ -115,12 +115,12 @@ fn conflict(
         return;
     };
     let other = parsed.text.value.get(a.clone()).unwrap_or_default();
-    let message = format!("this never holds together with `{other}`");
+    let message = format!("this test and `{other}` are never both true");
     let related = parsed.text.inner(warnings.source, a);
     warnings
         .within(LintCode::Contradiction, parsed.text, b, message)
-        .related(related, "both must hold")
-        .help("write `or` between them, or a set: `in {\"a\" \"b\"}`");
+        .related(related, "`and` requires both")
+        .help("use `or`, or a set: `in {\"a\" \"b\"}`");
 }
 
 fn span(outline: &ExprOutline) -> Option<std::ops::Range<usize>> {

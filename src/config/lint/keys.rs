@@ -124,13 +124,13 @@ fn shared(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
         (Some(first), Some(last)) => (first.span.start..last.span.end, "escalate"),
         _ => (case.written.duration.span.clone(), "duration"),
     };
-    let help = format!("or remove `{key}` to refuse only what is over the limit");
+    let help = format!("or remove `{key}` to block only requests over the limit");
     let Some(span) = key_span(case) else {
         warnings
             .at(
                 LintCode::SharedKey,
                 &ban,
-                "a ban without a key stops all clients at once",
+                "a ban without a key applies to all clients",
             )
             .help(format!("add `key = [\"ip.src\"]`, {help}"));
         return;
@@ -139,7 +139,7 @@ fn shared(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
         .at(
             LintCode::SharedKey,
             &span,
-            "a ban on this key stops all clients that share it",
+            "a ban on this key applies to all clients that share it",
         )
         .related(ban, "the ban")
         .help(format!("add `ip.src` or a cookie to the key, {help}"));
@@ -155,21 +155,21 @@ fn grouped(case: &LintedRule<'_>, file: &ConfigFile, warnings: &mut Warnings<'_>
     let message = format!("clients without `{source}` share one counter and one ban");
     let span = part_span(case, part);
     warnings.at(LintCode::MissingKey, span, message).help(
-        "add `missing = \"skip\"` to leave them alone, or `ip.src` to the key to tell them apart",
+        "add `missing = \"skip\"` to ignore them, or `ip.src` to the key to count them separately",
     );
 }
 
 fn dodged(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
     let span = key_span(case).unwrap_or(case.written.span.clone());
     let source = case.rule.key.parts.iter().map(|part| part.scalar.source());
-    let message = "a client chooses this key: each new value starts a new counter";
+    let message = "clients can choose this key: each new value starts a new counter";
     let forwarded = source.into_iter().any(|text| text.contains("forwarded"));
     warnings
         .at(LintCode::ChosenKey, &span, message)
         .help(if forwarded {
-            "use `ip.src`, and `client_ip.trusted_proxies` for the proxies in front"
+            "use `ip.src`, and list your proxies in `client_ip.trusted_proxies`"
         } else {
-            "add a second rule for the same requests by `ip.src` alone"
+            "add a second rule for the same requests with `key = [\"ip.src\"]`"
         });
 }
 
@@ -181,7 +181,7 @@ fn new_each_time(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
             &span,
             "this key differs for every request: its counters never reach the limit",
         )
-        .help("count by what stays the same, such as `ip.src`");
+        .help("use a key that stays the same, such as `ip.src`");
 }
 
 fn behind_a_proxy(case: &LintedRule<'_>, file: &ConfigFile, warnings: &mut Warnings<'_>) {
@@ -196,7 +196,7 @@ fn behind_a_proxy(case: &LintedRule<'_>, file: &ConfigFile, warnings: &mut Warni
             .at(
                 LintCode::SharedKey,
                 span,
-                "behind a trusted proxy, `ip.peer` is the proxy: all its clients share it",
+                "`ip.peer` is the address of the trusted proxy, which all its clients share",
             )
             .help("use `ip.src`");
     }

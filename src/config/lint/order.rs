@@ -39,16 +39,19 @@ fn unreachable(rule: &LintedRule<'_>, earlier: &[LintedRule<'_>], warnings: &mut
     let what = if other.stops().is_some_and(always) {
         "every request"
     } else {
-        "all that this one would stop"
+        "all its requests"
     };
     let message = format!(
-        "this rule never acts: rule `{}` before it matches {what}",
+        "this rule never takes effect: the earlier rule `{}` matches {what}",
         name.value
     );
     warnings
         .at(LintCode::UnreachableRule, &rule.written.name.span, message)
-        .related(name.span.clone(), "this rule ends the pass")
-        .help(format!("put it before `{}`, or remove it", name.value));
+        .related(name.span.clone(), "this rule ends rule evaluation")
+        .help(format!(
+            "move this rule before `{}`, or remove it",
+            name.value
+        ));
 }
 
 /// Warns of a rule that denies all requests, if no earlier rule allows any.
@@ -68,7 +71,7 @@ fn denies_everything(
             .at(
                 LintCode::DeniesEverything,
                 &linted.written.name.span,
-                "this rule has no limit and acts on every request",
+                "this rule has no limit and mitigates every request",
             )
             .help("add `limit` and `period`, or an `allow` rule before it");
     }
@@ -81,7 +84,7 @@ fn admits_excess(rule: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
     let queue = limiter.is_some_and(|limiter| limiter.algorithm.has_queue());
     match (rule.rule.action, &rule.written.limit) {
         (Action::Allow, Some(limit)) => {
-            let message = "`allow` with a limit exempts the requests over it";
+            let message = "`allow` with a limit exempts the requests over the limit";
             warnings
                 .at(LintCode::AdmitsExcess, &action.span, message)
                 .related(limit.span.clone(), "the limit")
@@ -127,10 +130,10 @@ fn revealing_quota(
         .at(LintCode::RevealedShadow, &linted.written.name.span, message)
         .related(
             name.span.clone(),
-            "requests that this rule stops are not counted after it",
+            "later rules do not count requests that this rule mitigates",
         )
         .help(format!(
-            "put it before `{}`, or use `headers = \"none\"`",
+            "move this rule before `{}`, or use `headers = \"none\"`",
             name.value
         ));
 }
@@ -144,7 +147,7 @@ fn revealing_response(rule: &LintedRule<'_>, file: &ConfigFile, warnings: &mut W
         return;
     };
     let status = response.status.as_ref().filter(|s| s.value == 429);
-    let status = status.map(|status| ("the status 429".to_owned(), &status.span));
+    let status = status.map(|status| ("status 429".to_owned(), &status.span));
     let headers = response.headers.iter().map(|header| &header.name);
     let headers = headers.filter(|name| {
         let name = name.value.as_str();
@@ -157,6 +160,6 @@ fn revealing_response(rule: &LintedRule<'_>, file: &ConfigFile, warnings: &mut W
         warnings
             .at(LintCode::RevealedShadow, span, message)
             .related(rule.written.action.span.clone(), "the action")
-            .help("remove it, unless your origin sends the same with every response");
+            .help("remove it, unless the origin server sends it with every response");
     }
 }

@@ -20,12 +20,12 @@ pub(super) fn warn(
         tls(text, compiled.file, warnings);
         tokens(text, warnings);
     }
-    for said in case.expressions() {
-        for leaf in said.outline.leaves() {
-            raw_path(leaf, said.text, warnings);
-            forwarded(leaf, said.text, warnings);
-            encoded(leaf, said.text, warnings);
-            unequal(leaf, said.text, compiled.file, warnings);
+    for parsed in case.expressions() {
+        for leaf in parsed.outline.leaves() {
+            raw_path(leaf, parsed.text, warnings);
+            forwarded(leaf, parsed.text, warnings);
+            encoded(leaf, parsed.text, warnings);
+            unequal(leaf, parsed.text, compiled.file, warnings);
         }
     }
 }
@@ -48,7 +48,7 @@ fn value_reads(text: &Text, compiled: &CompiledConfig<'_>, warnings: &mut Warnin
     for (presence, known, key) in fields {
         let read = || first_read(text, |id| by_id(id).presence == presence);
         if let Some((name, span)) = (!known).then(read).flatten() {
-            let message = format!("`{name}` is never known: no database says it");
+            let message = format!("`{name}` is always missing: no database provides it");
             let help = format!("add `{key} = \"…\"` under `[geo]`, or `[geo.overrides]`");
             warnings
                 .within(LintCode::UnfilledField, text, span, message)
@@ -69,10 +69,10 @@ fn tls(text: &Text, file: &ConfigFile, warnings: &mut Warnings<'_>) {
         )
     };
     let of_tls = first_read(text, needs_tls);
-    let unfilled = [(over_tls, "always false"), (of_tls, "never known")];
+    let unfilled = [(over_tls, "always false"), (of_tls, "always missing")];
     for (read, what) in unfilled {
         if let Some((name, span)) = read {
-            let message = format!("`{name}` is {what}: no listener speaks TLS");
+            let message = format!("`{name}` is {what}: no listener uses TLS");
             warnings
                 .within(LintCode::UnfilledField, text, span, message)
                 .help("add `[listeners.tls]`");
@@ -83,10 +83,10 @@ fn tls(text: &Text, file: &ConfigFile, warnings: &mut Warnings<'_>) {
 fn tokens(text: &Text, warnings: &mut Warnings<'_>) {
     let calls = expr::calls(&text.value).into_iter();
     for (_, span) in calls.filter(|(name, _)| &**name == "jwt_claim") {
-        let message = "`jwt_claim` reads a token and does not verify it: any client can forge one";
+        let message = "`jwt_claim` does not verify the token: any client can forge one";
         warnings
             .within(LintCode::UnverifiedValue, text, span, message)
-            .help("fine where the origin refuses forged tokens; add `ip.src` to a key made of it");
+            .help("safe only if the origin server rejects forged tokens; add `ip.src` to a key that uses it");
     }
 }
 
@@ -97,10 +97,10 @@ fn raw_path(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
         Eq | In | StartsWith | EndsWith | Wildcard | StrictWildcard
     );
     if compared && field_of(leaf) == Some(fields::RAW_PATH) {
-        let message = "other spellings of the same path pass this test, such as `/%6cogin`";
+        let message = "other spellings of the same path bypass this test, such as `/%6cogin`";
         warnings
             .within(LintCode::RawPath, text, leaf.span.clone(), message)
-            .help("use `http.request.uri.path`, which has one spelling");
+            .help("use `http.request.uri.path`, which is normalized");
     }
 }
 
@@ -108,10 +108,10 @@ fn forwarded(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
     let entry = leaf.subject.entry.as_deref().unwrap_or_default();
     let is_header = entry.eq_ignore_ascii_case(b"x-forwarded-for");
     if is_header || field_of(leaf) == Some(fields::FORWARDED_FOR) {
-        let message = "a client can write anything into `X-Forwarded-For`";
+        let message = "clients can send any value in `X-Forwarded-For`";
         warnings
             .within(LintCode::UnverifiedValue, text, leaf.span.clone(), message)
-            .help("use `ip.src`, and `client_ip.trusted_proxies` for the proxies in front");
+            .help("use `ip.src`, and list your proxies in `client_ip.trusted_proxies`");
     }
 }
 
@@ -130,10 +130,10 @@ fn encoded(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
             continue;
         };
         if bytes.contains(&b'+') || bytes.contains(&b'%') {
-            let message = "arguments are decoded: `+` has become a space and `%41` an `A`";
+            let message = "arguments are compared decoded: `+` is a space and `%41` is `A`";
             warnings
                 .within(LintCode::ImpossibleValue, text, given.span.clone(), message)
-                .help("write the value as it is meant");
+                .help("write the decoded value");
         }
     }
 }
@@ -145,12 +145,16 @@ fn unequal(leaf: &TestOutline, text: &Text, file: &ConfigFile, warnings: &mut Wa
     let empty = |given: &WrittenValue| given.value == GivenValue::Text(Box::default());
     let all_but = leaf.relation == TestRelation::Ne && !leaf.values.iter().any(empty);
     if all_but && field_of(leaf).is_some_and(|field| can_be_missing(field, tls)) {
-        let message = "`ne` is false where the value is missing, in Cloudflare's engine it is true";
-        let said = text.value.get(leaf.span.clone()).unwrap_or_default();
-        let turned = said.replacen(" ne ", " eq ", 1).replacen(" != ", " eq ", 1);
+        let message = "`ne` is false if the value is missing; on Cloudflare it is true";
+        let written = text.value.get(leaf.span.clone()).unwrap_or_default();
+        let turned = written
+            .replacen(" ne ", " eq ", 1)
+            .replacen(" != ", " eq ", 1);
         warnings
             .within(LintCode::MissingValue, text, leaf.span.clone(), message)
-            .help(format!("`not {turned}` holds for those without it too"));
+            .help(format!(
+                "`not {turned}` also matches requests without the value"
+            ));
     }
 }
 

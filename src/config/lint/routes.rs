@@ -35,20 +35,17 @@ pub(super) fn warn_of_trust(file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let trusted = &file.client_ip.trusted_proxies;
     let listeners = file.listeners.iter().filter(|_| trusted.is_empty());
     for listener in listeners.filter(|listener| listener.proxy_protocol.value) {
-        let message = "no client can connect: a PROXY header is taken from trusted proxies alone";
+        let message = "no client can connect: only trusted proxies can send a PROXY header";
         let span = listener.proxy_protocol.span.clone();
         warnings
             .at(LintCode::NoTrustedProxy, &span, message)
-            .help("name your proxies in `client_ip.trusted_proxies`");
+            .help("list your proxies in `client_ip.trusted_proxies`");
     }
     for network in trusted.iter().filter(|net| includes_strangers(&net.value)) {
-        let message = format!(
-            "every host in {} may state who the client is",
-            network.value
-        );
+        let message = format!("every host in {} can set the client address", network.value);
         warnings
             .at(LintCode::WideTrust, &network.span, message)
-            .help("name the addresses of your proxies only");
+            .help("list only the addresses of your proxies");
     }
 }
 
@@ -82,10 +79,10 @@ fn unused_names(file: &ConfigFile, warnings: &mut Warnings<'_>) {
         if used.contains(&name.value) {
             continue;
         }
-        let message = format!("nothing uses the {what} `{}`", name.value);
+        let message = format!("no rule or route uses the {what} `{}`", name.value);
         let warning = warnings.at(LintCode::Unused, &name.span, message);
         warning.help(match (what, &*name.value) {
-            ("list", "include") => "to include files, put it before the first `[section]`",
+            ("list", "include") => "to include files, move it before the first `[section]`",
             _ => "remove it",
         });
     }
@@ -117,12 +114,12 @@ fn unreachable(route: &RouteSettings, earlier: &[RouteSettings], warnings: &mut 
     let help = if file(route) == file(other) {
         "the first match wins: put the narrower route first"
     } else {
-        "routes come in the order of the files: put the wider one into the last"
+        "routes follow the order of the files: put the wider route into the last file"
     };
     let message = "no request reaches this route";
     warnings
         .at(LintCode::UnreachableRoute, &route.span, message)
-        .related(other.span.clone(), "this one takes them all")
+        .related(other.span.clone(), "this route matches all its requests")
         .help(help);
 }
 
@@ -194,10 +191,10 @@ fn host_hides(wide: &HostPattern, narrow: &HostPattern) -> bool {
 /// Warns of `_`, nginx's name for every host.
 fn foreign_hosts(route: &RouteSettings, warnings: &mut Warnings<'_>) {
     for host in route.hosts.iter().filter(|host| host.value == "_") {
-        let message = "`_` is a host like others here";
+        let message = "`_` is an ordinary host name here";
         warnings
             .at(LintCode::ForeignRoute, &host.span, message)
-            .help("remove `hosts`: a route without it takes every host");
+            .help("remove `hosts`: a route without it matches every host");
     }
 }
 
@@ -211,7 +208,7 @@ fn foreign_variables(path: &Text, warnings: &mut Warnings<'_>) {
     let Some(written) = path.value.split('/').find(|segment| variable(segment)) else {
         return;
     };
-    let message = format!("`{written}` stands for itself here, not for any segment");
+    let message = format!("`{written}` is literal text here, not a path variable");
     let name = written.trim_start_matches(':');
     warnings
         .at(LintCode::ForeignRoute, &path.span, message)
@@ -239,14 +236,14 @@ fn not_a_prefix(
         return;
     }
     let message = format!(
-        "this route takes `{}` alone, and nothing below it",
+        "this route matches only `{}`, not the paths below it",
         path.value
     );
     let warning = warnings.at(LintCode::ForeignRoute, &path.span, message);
     warning.help(if root {
-        "remove `path`: a route without it takes every path".to_owned()
+        "remove `path`: a route without it matches every path".to_owned()
     } else {
-        format!("write `{}*` for what is below it too", path.value)
+        format!("write `{}*` to match the paths below it too", path.value)
     });
 }
 
@@ -258,11 +255,11 @@ fn loops(file: &ConfigFile, warnings: &mut Warnings<'_>) {
         let Some(own) = listeners.find(|own| is_at(&server.value, own.value)) else {
             continue;
         };
-        let message = "this server is the gateway itself: requests would go in circles";
+        let message = "this server is a listener of this gateway: requests would loop";
         warnings
             .at(LintCode::ProxyLoop, &server.span, message)
-            .related(own.span.clone(), "it listens here")
-            .help("name the address that the origin listens on");
+            .related(own.span.clone(), "the listener")
+            .help("use the address of the origin server");
     }
 }
 

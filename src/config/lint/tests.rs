@@ -57,7 +57,7 @@ const PATH: &str = "mitigate = 'http.request.uri.path eq \"/a\"'\n";
 
 #[test]
 fn a_ban_on_a_shared_key() {
-    let message = "a ban on this key stops all clients that share it";
+    let message = "a ban on this key applies to all clients that share it";
     let geo = "[geo.overrides]\n\"203.0.113.0/24\" = { asn = 1, country = \"ZZ\" }\n";
     for key in [
         "\"ip.src.asnum\"",
@@ -77,7 +77,7 @@ fn a_ban_on_a_shared_key() {
     none(&(rule(&format!("{PATH}key = [\"ip.src.asnum\"]\n")) + geo));
     only(
         &rule(&format!("{PATH}duration = \"1m\"")),
-        "a ban without a key stops all clients at once",
+        "a ban without a key applies to all clients",
     );
     none(&rule(PATH));
 }
@@ -86,7 +86,7 @@ fn a_ban_on_a_shared_key() {
 fn a_ban_on_all_who_lack_something() {
     let cookie = "key = ['http.request.cookies[\"s\"]', \"tls.ja4\"]\nduration = \"1m\"\n";
     let message = "clients without `http.request.cookies[\"s\"]` share one counter and one ban";
-    let chosen = "a client chooses this key: each new value starts a new counter";
+    let chosen = "clients can choose this key: each new value starts a new counter";
     let other = format!("{GUARD}key = [\"ip.src\"]\n{PATH}");
     let guarded = |lines: &str| format!("{}{other}", rule(&format!("{PATH}{lines}")));
     only(&guarded(cookie), message);
@@ -100,7 +100,7 @@ fn a_ban_on_all_who_lack_something() {
 
 #[test]
 fn a_key_that_the_client_chooses() {
-    let message = "a client chooses this key: each new value starts a new counter";
+    let message = "clients can choose this key: each new value starts a new counter";
     for key in [
         "http.request.headers[\"x-api-key\"]",
         "http.request.cookies[\"s\"][-1]",
@@ -134,7 +134,7 @@ fn a_key_that_the_client_chooses() {
 
 #[test]
 fn a_key_that_takes_a_client_little_to_change() {
-    let message = "a client chooses this key: each new value starts a new counter";
+    let message = "clients can choose this key: each new value starts a new counter";
     for part in ["tls.sni", "tls.ja3", "http.request.method"] {
         only(&rule(&format!("{PATH}key = ['ip.src', '{part}']")), message);
     }
@@ -165,7 +165,7 @@ fn a_key_of_which_only_some_values_are_counted() {
     none(&counted(&format!(
         "{header}[0] eq \"k1\" and http.host eq \"a\""
     )));
-    let message = "a client chooses this key: each new value starts a new counter";
+    let message = "clients can choose this key: each new value starts a new counter";
     for test in [
         format!("not {header}[0] in $gold"),
         format!("any({header}[*] in $gold)"),
@@ -184,18 +184,18 @@ fn a_key_behind_a_proxy() {
     let peer = rule(&format!("{PATH}key = [\"ip.peer\"]\n"));
     only(
         &format!("{peer}{proxies}"),
-        "behind a trusted proxy, `ip.peer` is the proxy: all its clients share it",
+        "`ip.peer` is the address of the trusted proxy, which all its clients share",
     );
     none(&peer);
     only(
         &format!("{TLS}[client_ip]\ntrusted_proxies = [\"0.0.0.0/0\"]\n"),
-        "every host in 0.0.0.0/0 may state who the client is",
+        "every host in 0.0.0.0/0 can set the client address",
     );
     let trusted = |network: &str| format!("{TLS}[client_ip]\ntrusted_proxies = [\"{network}\"]\n");
     none(&trusted("fc00::/7"));
     only(
         &trusted("fc00::/6"),
-        "every host in fc00::/6 may state who the client is",
+        "every host in fc00::/6 can set the client address",
     );
 }
 
@@ -207,9 +207,8 @@ fn a_rule_behind_another() {
              [[rules]]\nname = \"second\"\nmitigate = '{second}'\n"
         )
     };
-    let hidden =
-        "this rule never acts: rule `first` before it matches all that this one would stop";
-    let all = "this rule never acts: rule `first` before it matches every request";
+    let hidden = "this rule never takes effect: the earlier rule `first` matches all its requests";
+    let all = "this rule never takes effect: the earlier rule `first` matches every request";
     let path = "http.request.uri.path";
     for (first, second, expected) in [
         ("ssl", "ssl", Some(hidden)),
@@ -294,7 +293,10 @@ fn a_rule_behind_another() {
 #[test]
 fn tests_that_exclude_each_other() {
     let never = |file: String, other: &str| {
-        only(&file, &format!("this never holds together with `{other}`"));
+        only(
+            &file,
+            &format!("this test and `{other}` are never both true"),
+        );
     };
     never(
         deny(r#"http.host eq "a" and http.host eq "b""#),
@@ -345,7 +347,7 @@ fn calls_with_other_arguments_are_other_values() {
     none(&deny(&format!("{} and not {}", any("a"), any("b"))));
     only(
         &deny(r#"substring(http.host, 0, 1) eq "a" and substring(http.host, 0, 1) eq "b""#),
-        "this never holds together with `substring(http.host, 0, 1) eq \"a\"`",
+        "this test and `substring(http.host, 0, 1) eq \"a\"` are never both true",
     );
 }
 
@@ -404,7 +406,7 @@ fn values_that_never_come() {
     for expression in wrong {
         let found = warnings(&(deny(expression) + geo));
         assert_eq!(found.len(), 1, "{expression}: {found:?}");
-        assert!(found[0].contains("is never this: "), "{found:?}");
+        assert!(found[0].contains("never has this value: "), "{found:?}");
     }
     let fine = [
         r#"ip.src.country in {"DE" "T1"}"#,
@@ -431,13 +433,13 @@ fn values_that_never_come() {
     let status = format!("count = 'http.response.code in {{4 401}}'\n{PATH}key = [\"ip.src\"]");
     only(
         &rule(&status),
-        "`http.response.code` is never this: it is from 100 to 599",
+        "`http.response.code` never has this value: its range is 100 to 599",
     );
 }
 
 #[test]
 fn headers_that_are_empty_or_missing() {
-    let message = "`http.user_agent` is missing, not empty, where the header was not sent";
+    let message = "`http.user_agent` is missing, not empty, if the header was not sent";
     for test in [
         r#"http.user_agent eq """#,
         r#"not http.user_agent in {"-" ""}"#,
@@ -458,22 +460,28 @@ fn headers_that_are_empty_or_missing() {
 #[test]
 fn fields_that_nothing_fills() {
     let asn = deny("ip.geoip.asnum eq 1");
-    only(&asn, "`ip.geoip.asnum` is never known: no database says it");
+    only(
+        &asn,
+        "`ip.geoip.asnum` is always missing: no database provides it",
+    );
     none(&format!(
         "{asn}[geo.overrides]\n\"203.0.113.0/24\" = {{ asn = 1 }}\n"
     ));
     let key = rule(&format!("{PATH}key = [\"ip.src.country\"]"));
-    only(&key, "`ip.src.country` is never known: no database says it");
+    only(
+        &key,
+        "`ip.src.country` is always missing: no database provides it",
+    );
     let ja4 = deny("len(tls.ja4) gt 1");
     only(
         &ja4.replace(TLS, PLAIN),
-        "`tls.ja4` is never known: no listener speaks TLS",
+        "`tls.ja4` is always missing: no listener uses TLS",
     );
     none(&ja4);
     let ssl = deny("ssl");
     only(
         &ssl.replace(TLS, PLAIN),
-        "`ssl` is always false: no listener speaks TLS",
+        "`ssl` is always false: no listener uses TLS",
     );
     none(&ssl);
 }
@@ -489,18 +497,18 @@ fn a_name_in_a_string_is_no_field() {
 fn values_that_are_easily_changed() {
     only(
         &deny(r#"raw.http.request.uri.path eq "/a""#),
-        "other spellings of the same path pass this test, such as `/%6cogin`",
+        "other spellings of the same path bypass this test, such as `/%6cogin`",
     );
     none(&deny(r#"raw.http.request.uri.path contains "//""#));
     only(
         &deny(r#"http.x_forwarded_for contains "10.""#),
-        "a client can write anything into `X-Forwarded-For`",
+        "clients can send any value in `X-Forwarded-For`",
     );
 }
 
 #[test]
 fn all_but_one_value() {
-    let message = "`ne` is false where the value is missing, in Cloudflare's engine it is true";
+    let message = "`ne` is false if the value is missing; on Cloudflare it is true";
     only(
         &deny(r#"http.request.headers["x-key"][0] ne "s3cret""#),
         message,
@@ -513,7 +521,7 @@ fn all_but_one_value() {
 
 #[test]
 fn arguments_that_are_decoded_already() {
-    let message = "arguments are decoded: `+` has become a space and `%41` an `A`";
+    let message = "arguments are compared decoded: `+` is a space and `%41` is `A`";
     only(
         &deny(r#"http.request.uri.args["q"][0] eq "red+apples""#),
         message,
@@ -527,10 +535,10 @@ fn arguments_that_are_decoded_already() {
 
 #[test]
 fn tokens_that_are_not_verified() {
-    let message = "`jwt_claim` reads a token and does not verify it: any client can forge one";
+    let message = "`jwt_claim` does not verify the token: any client can forge one";
     let claim = "jwt_claim(http.request.headers[\"authorization\"][0], \"sub\")";
     only(&deny(&format!("{claim} eq \"a\"")), message);
-    let chosen = "a client chooses this key: each new value starts a new counter";
+    let chosen = "clients can choose this key: each new value starts a new counter";
     let found = warnings(&rule(&format!("{PATH}key = ['{claim}']")));
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found.iter().any(|m| m == message) && found.iter().any(|m| m == chosen));
@@ -540,16 +548,16 @@ fn tokens_that_are_not_verified() {
 fn what_nothing_uses() {
     only(
         &format!("{TLS}[lists]\noffice = [\"192.0.2.1\"]\n"),
-        "nothing uses the list `office`",
+        "no rule or route uses the list `office`",
     );
     none(&(deny("ip.src in $office") + "[lists]\noffice = [\"192.0.2.1\"]\n"));
     only(
         &format!("{TLS}[responses.late]\nbody = \"x\"\n"),
-        "nothing uses the response `late`",
+        "no rule or route uses the response `late`",
     );
     only(
         &format!("{TLS}[[upstreams]]\nname = \"app\"\nservers = [\"127.0.0.1:1\"]\n"),
-        "nothing uses the upstream `app`",
+        "no rule or route uses the upstream `app`",
     );
 }
 
@@ -592,7 +600,7 @@ fn routes_behind_wider_ones() {
 fn the_demo_bans_by_a_shared_key_and_knows_it() {
     only(
         include_str!("../../../gateway.toml"),
-        "a ban on this key stops all clients that share it",
+        "a ban on this key applies to all clients that share it",
     );
 }
 
@@ -619,7 +627,7 @@ fn a_proxy_header_without_trusted_proxies() {
     };
     only(
         &file(""),
-        "no client can connect: a PROXY header is taken from trusted proxies alone",
+        "no client can connect: only trusted proxies can send a PROXY header",
     );
     none(&file("\"10.0.0.1\""));
 }
@@ -633,7 +641,7 @@ fn shared(above: &str) -> String {
 
 #[test]
 fn a_comment_above_the_line_silences_its_warning() {
-    let message = "a ban on this key stops all clients that share it";
+    let message = "a ban on this key applies to all clients that share it";
     none(&shared("# lockgate: allow shared-key\n"));
     none(&shared("# lockgate: allow raw-path, shared-key\n"));
     none(&shared(
@@ -654,7 +662,7 @@ fn a_comment_covers_all_lines_of_its_setting() {
     };
     only(
         &lines(""),
-        "a client can write anything into `X-Forwarded-For`",
+        "clients can send any value in `X-Forwarded-For`",
     );
     none(&lines("# lockgate: allow unverified-value\n"));
     let key = shared("# lockgate: allow shared-key\n");
@@ -664,7 +672,10 @@ fn a_comment_covers_all_lines_of_its_setting() {
 #[test]
 fn a_line_of_a_string_is_no_comment() {
     let body = "[responses.a]\nbody = '''\n# lockgate: allow unused\n'''\n";
-    only(&format!("{TLS}{body}"), "nothing uses the response `a`");
+    only(
+        &format!("{TLS}{body}"),
+        "no rule or route uses the response `a`",
+    );
     let above = "# lockgate: allow unused\n";
     none(&format!("{TLS}{above}{body}"));
 }
@@ -678,7 +689,7 @@ fn an_unknown_code_in_a_comment_is_an_error() {
         ),
         (
             "# lockgate: silence shared-key",
-            "a comment that begins with `lockgate:` allows warnings",
+            "expected `allow` and the code of a warning after `lockgate:`",
         ),
     ] {
         let source = ConfigSource::new("gateway.toml", format!("{PLAIN}{comment}\n"));

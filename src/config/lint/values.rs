@@ -10,7 +10,7 @@ use crate::facts::path;
 /// be converted.
 type Form = (&'static str, Option<String>);
 
-const NORMAL: &str = "paths are compared in normal form";
+const NORMAL: &str = "paths are compared in normalized form";
 const SLASH: &str = "a path starts with `/`";
 
 /// Warns of comparisons with values that a field never has.
@@ -47,20 +47,20 @@ fn value(
         leaf.relation,
         TestRelation::Eq | TestRelation::Ne | TestRelation::In
     );
-    let never = format!("`{}` is never this:", field.name);
+    let never = format!("`{}` never has this value:", field.name);
     let (code, message, help) = match (&given.value, field.format) {
         (GivenValue::Ints(from, to), ValueFormat::Number(low, high))
             if equals && (*to < low || high < *from) =>
         {
-            let message = format!("{never} it is from {low} to {high}");
+            let message = format!("{never} its range is {low} to {high}");
             (LintCode::ImpossibleValue, message, None)
         }
         (GivenValue::Text(text), ValueFormat::Header)
             if text.is_empty() && matches!(leaf.relation, TestRelation::Eq | TestRelation::In) =>
         {
             let name = field.name;
-            let message = format!("`{name}` is missing, not empty, where the header was not sent");
-            let help = format!("`not len({name}) gt 0` holds for both");
+            let message = format!("`{name}` is missing, not empty, if the header was not sent");
+            let help = format!("`not len({name}) gt 0` matches both");
             (LintCode::MissingValue, message, Some(help))
         }
         (GivenValue::Text(bytes), format) => {
@@ -89,7 +89,7 @@ fn form(format: ValueFormat, text: &str) -> Form {
     let if_right = |right: bool| right.then(|| text.to_owned());
     match format {
         ValueFormat::Any | ValueFormat::Header | ValueFormat::Number(..) => ("", if_right(true)),
-        ValueFormat::Method => ("methods are in capitals", Some(upper)),
+        ValueFormat::Method => ("methods are in upper case", Some(upper)),
         ValueFormat::Version => version(text),
         ValueFormat::FullUri => {
             let known = text.starts_with("https://") || text.starts_with("http://");
@@ -141,7 +141,7 @@ fn tls_form(format: ValueFormat, text: &str) -> Form {
         }
         ValueFormat::Cipher => {
             // Cloudflare uses OpenSSL's names.
-            let what = "ciphers have the names of IANA, as `TLS_AES_128_GCM_SHA256`";
+            let what = "ciphers have IANA names, such as `TLS_AES_128_GCM_SHA256`";
             (what, if_right(text.starts_with("TLS")))
         }
         ValueFormat::Alpn => {
@@ -188,7 +188,7 @@ fn host(text: &str) -> Form {
         _ => bare,
     };
     let clean = bare.trim_end_matches('.').to_ascii_lowercase();
-    let what = "a host is in lower case, without scheme, port and last dot";
+    let what = "a host is in lower case, without scheme, port and trailing dot";
     (what, Some(clean))
 }
 
@@ -204,7 +204,7 @@ fn whole_path(text: &str) -> Form {
     }
     match path::normalise(text) {
         Ok(normal) => (NORMAL, Some(normal.into_owned())),
-        Err(_) => ("such a path is refused with 400", None),
+        Err(_) => ("the gateway rejects such a path with 400", None),
     }
 }
 

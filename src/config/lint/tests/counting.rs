@@ -10,7 +10,7 @@ fn by_address(lines: &str) -> String {
 #[test]
 fn an_escalating_ban_on_a_shared_key() {
     let key = "key = [\"tls.ja4\"]\nescalate = [\"10m\", \"1h\"]";
-    let message = "a ban on this key stops all clients that share it";
+    let message = "a ban on this key applies to all clients that share it";
     only(&rule(&format!("{PATH}{key}")), message);
 }
 
@@ -18,11 +18,11 @@ fn an_escalating_ban_on_a_shared_key() {
 fn a_cost_that_a_client_chooses() {
     only(
         &by_address("cost = 'http.request.body.size'"),
-        "a body that is sent without its length costs 1, whatever its size",
+        "a request body without `Content-Length` costs 1, regardless of its size",
     );
     only(
         &by_address("cost = 'lookup_json_integer(http.request.headers[\"x-work\"][0], \"units\")'"),
-        "the client chooses this cost",
+        "clients can choose this cost",
     );
     none(&by_address(
         "cost = 'lookup_json_integer(http.response.headers[\"x-work\"][0], \"units\")'",
@@ -36,13 +36,13 @@ fn a_cost_reads_as_the_other_expressions_do() {
     let cost = "cost = 'len(tls.ja4)'\nkey = [\"ip.src\"]";
     let file = format!("{PLAIN}{GUARD}{PATH}{cost}\n");
     let one_by_one = format!("[[rules]]\nname = \"all\"\nlimit = 9\nperiod = \"1m\"\n{PATH}");
-    let message = "`tls.ja4` is never known: no listener speaks TLS";
+    let message = "`tls.ja4` is always missing: no listener uses TLS";
     only(&format!("{file}{one_by_one}"), message);
 }
 
 #[test]
 fn a_log_that_fills_the_room() {
-    let message = "one key can fill all of `store.max_log_bytes` with a limit like this";
+    let message = "with this limit, one key can use all of `store.max_log_bytes`";
     let file = |limit: u32, algorithm: &str| {
         let store = "[store]\nmax_log_bytes = \"120000B\"\n";
         let counted = format!("limit = {limit}\nperiod = \"1m\"\nalgorithm = \"{algorithm}\"");
@@ -57,7 +57,7 @@ fn a_log_that_fills_the_room() {
 
 #[test]
 fn an_exemption_of_the_requests_over_the_limit() {
-    let message = "`allow` with a limit exempts the requests over it";
+    let message = "`allow` with a limit exempts the requests over the limit";
     only(&by_address("action = \"allow\""), message);
     none(&format!(
         "{TLS}[[rules]]\nname = \"r\"\n{PATH}action = \"allow\"\n"
@@ -84,11 +84,14 @@ fn a_shadow_response_that_reveals_a_limit() {
         by_address(&format!("{action}\n[responses.ok]\n{lines}"))
     };
     let header = |name: &str| shadow(&format!("headers = {{ \"{name}\" = \"1\" }}"));
-    let tells = |what: &str| format!("{what} reveals a limit in a shadow response");
-    only(&shadow("status = 429"), &tells("the status 429"));
-    only(&header("Retry-After"), &tells("`retry-after`"));
-    only(&header("RateLimit-Policy"), &tells("`ratelimit-policy`"));
-    only(&header("X-RateLimit-Limit"), &tells("`x-ratelimit-limit`"));
+    let reveals = |what: &str| format!("{what} reveals a limit in a shadow response");
+    only(&shadow("status = 429"), &reveals("status 429"));
+    only(&header("Retry-After"), &reveals("`retry-after`"));
+    only(&header("RateLimit-Policy"), &reveals("`ratelimit-policy`"));
+    only(
+        &header("X-RateLimit-Limit"),
+        &reveals("`x-ratelimit-limit`"),
+    );
     none(&header("x-request-id"));
     none(&header("x-ratelimit-limit").replace("shadow", "block"));
 }
@@ -107,8 +110,7 @@ fn counters_that_cannot_be_saved() {
 
 #[test]
 fn a_ban_that_is_shorter_than_the_period() {
-    let message =
-        "a ban clears the counter: with one as short as this more gets through than without";
+    let message = "a ban resets the counter: one this short lets through more requests than no ban";
     let keyed = |lines: &str| rule(&format!("key = [\"ip.src\"]\n{PATH}{lines}"));
     for short in [
         "duration = \"59s\"",
@@ -135,7 +137,7 @@ fn a_ban_that_is_shorter_than_the_period() {
 #[test]
 fn a_cost_that_can_be_nothing() {
     let priced = |cost: &str| by_address(&format!("cost = '{cost}'"));
-    let message = "what is empty costs nothing, and is never limited";
+    let message = "an empty value costs 0, so such requests are never limited";
     for cost in [
         "len(http.request.uri.query)",
         "len(http.request.uri.args[\"id\"][0])",

@@ -41,7 +41,7 @@ fn a_quota_behind_a_pretence() {
 
 #[test]
 fn a_rule_that_stops_everything() {
-    let message = "this rule has no limit and acts on every request";
+    let message = "this rule has no limit and mitigates every request";
     let deny = |beside: &str| format!("[[rules]]\nname = \"all\"\nmitigate = 'true'\n{beside}\n");
     only(&format!("{TLS}{}", deny("")), message);
     only(&format!("{TLS}{}", deny("action = \"close\"")), message);
