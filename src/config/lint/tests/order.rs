@@ -1,6 +1,6 @@
 //! Warnings of rules at the wrong position.
 
-use super::{PATH, TLS, none, only};
+use super::{PATH, TLS, none, only, warnings};
 
 /// A rule with a shadow response on one path.
 fn shadow(beside: &str) -> String {
@@ -57,4 +57,95 @@ fn a_rule_that_stops_everything() {
     none(&format!("{TLS}{}{page}", deny("response = \"closed\"")));
     let allow = format!("[[rules]]\nname = \"own\"\naction = \"allow\"\n{PATH}");
     none(&format!("{TLS}{allow}{}", deny("")));
+}
+
+#[test]
+fn a_rule_behind_another() {
+    let two = |first: &str, rest: &str, second: &str| {
+        format!(
+            "{TLS}[[rules]]\nname = \"first\"\nmitigate = '{first}'\n{rest}\n\
+             [[rules]]\nname = \"second\"\nmitigate = '{second}'\n"
+        )
+    };
+    let hidden = "this rule never takes effect: the earlier rule `first` matches all its requests";
+    let all = "this rule never takes effect: the earlier rule `first` matches every request";
+    let path = "http.request.uri.path";
+    for (first, second, expected) in [
+        ("ssl", "ssl", Some(hidden)),
+        ("true", "ssl", Some(all)),
+        ("ssl or not ssl", "http.host eq \"a\"", Some(all)),
+        (&format!("starts_with({path}, \"/\")"), "ssl", Some(all)),
+        (
+            &format!("starts_with({path}, \"/a\")"),
+            &format!("{path} eq \"/ab\" and ssl"),
+            Some(hidden),
+        ),
+        (
+            &format!("starts_with({path}, \"/ab\")"),
+            &format!("{path} eq \"/a\""),
+            None,
+        ),
+        (
+            &format!("{path} in {{\"/a\" \"/b\"}}"),
+            &format!("{path} eq \"/b\""),
+            Some(hidden),
+        ),
+        (
+            &format!("{path} eq \"/b\""),
+            &format!("{path} in {{\"/a\" \"/b\"}}"),
+            None,
+        ),
+        (
+            "ip.src in {10.0.0.0/8}",
+            "ip.src in {10.1.0.0/16 10.2.3.4}",
+            Some(hidden),
+        ),
+        ("ip.src in {10.1.0.0/16}", "ip.src in {10.0.0.0/8}", None),
+        ("ssl and http.host eq \"a\"", "http.host eq \"a\"", None),
+        (
+            "http.host eq \"a\" or ssl",
+            "ssl and http.host eq \"b\"",
+            Some(hidden),
+        ),
+        (
+            "http.request.body.size gt 10",
+            "http.request.body.size in {11..20}",
+            Some(hidden),
+        ),
+        (
+            "not http.host eq \"a\"",
+            "not http.host in {\"a\" \"b\"}",
+            Some(hidden),
+        ),
+        (
+            &format!("not starts_with({path}, \"/a\")"),
+            &format!("{path} in {{\"/b\" \"/c\"}} and ssl"),
+            Some(hidden),
+        ),
+        (
+            &format!("not starts_with({path}, \"/a\")"),
+            &format!("{path} in {{\"/ab\" \"/c\"}}"),
+            None,
+        ),
+        (
+            "not http.host in {\"a\" \"b\"}",
+            "not http.host eq \"a\"",
+            None,
+        ),
+    ] {
+        let file = two(first, "action = \"allow\"", second);
+        assert_eq!(
+            warnings(&file),
+            expected.into_iter().collect::<Vec<_>>(),
+            "{file}"
+        );
+    }
+    none(&two("ssl", "dry_run = true", "ssl"));
+    none(&two("ssl", "action = \"log\"", "ssl"));
+    none(&two("ssl", "enabled = false", "ssl"));
+    none(&two(
+        "ssl",
+        "limit = 1\nperiod = \"1s\"\nkey = [\"ip.src\"]",
+        "ssl",
+    ));
 }
