@@ -19,9 +19,9 @@ const MOST: usize = 256;
 
 /// Warns of names that currently do not resolve.
 pub fn warn_unresolved_names(file: &ConfigFile, clock: &Clock, diagnostics: &mut Diagnostics) {
-    let mut asked = names(file);
+    let mut pending = names(file);
     let (sender, found) = mpsc::channel();
-    for (name, _) in &asked {
+    for (name, _) in &pending {
         let (name, sender) = (name.clone(), sender.clone());
         // The thread is detached: a lookup that hangs is never joined.
         let resolve = move || drop(sender.send((name.resolve(), name)));
@@ -31,20 +31,20 @@ pub fn warn_unresolved_names(file: &ConfigFile, clock: &Clock, diagnostics: &mut
     }
     drop(sender);
     let until = clock.instant() + LOOKUP_TIMEOUT;
-    while !asked.is_empty() {
+    while !pending.is_empty() {
         let left = until.saturating_duration_since(clock.instant());
         let Ok((looked_up, name)) = found.recv_timeout(left) else {
             break;
         };
-        let Some(at) = asked.iter().position(|(other, _)| *other == name) else {
+        let Some(at) = pending.iter().position(|(other, _)| *other == name) else {
             continue;
         };
-        let (_, span) = asked.swap_remove(at);
+        let (_, span) = pending.swap_remove(at);
         if let Err(error) = looked_up {
             not_found(&name, span, &error.to_string(), diagnostics);
         }
     }
-    for (name, span) in asked {
+    for (name, span) in pending {
         not_found(&name, span, "timed out", diagnostics);
     }
 }

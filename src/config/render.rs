@@ -59,9 +59,9 @@ fn body(diagnostic: &Diagnostic, source: &ConfigSource, color: bool) -> String {
     }
     for related in elsewhere(diagnostic, source, &own) {
         let other = source.part(related.span.start);
-        let place = AnnotationKind::Primary.span(within(source, &related.span));
+        let annotation = AnnotationKind::Primary.span(within(source, &related.span));
         let snippet = Snippet::source(other.text).path(other.path);
-        group = group.element(snippet.annotation(place.label(one_line(&related.label))));
+        group = group.element(snippet.annotation(annotation.label(one_line(&related.label))));
     }
     for line in &diagnostic.help {
         group = group.element(Level::HELP.message(one_line(line)));

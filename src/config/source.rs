@@ -194,7 +194,7 @@ mod tests {
     use super::{ConfigSource, read_whole};
 
     #[test]
-    fn a_file_without_an_end_is_refused() {
+    fn an_endless_file_is_refused() {
         let error = read_whole(Path::new("/dev/zero")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::FileTooLarge);
         assert_eq!(read_whole(Path::new("/dev/null")).unwrap(), b"");
@@ -207,16 +207,16 @@ mod tests {
         source.include("c", "ä\nz\n");
         let parts: Vec<_> = source.parts().map(|part| (part.path, part.text)).collect();
         assert_eq!(parts, [("a", "x\ny"), ("b", ""), ("c", "ä\nz\n")]);
-        let place = |offset| {
+        let position = |offset| {
             let at = source.position(offset);
             (source.part(offset).path, at.line, at.column)
         };
-        assert_eq!(place(0), ("a", 1, 1));
+        assert_eq!(position(0), ("a", 1, 1));
         // The end of a file belongs to that file.
-        assert_eq!(place(3), ("a", 2, 2));
-        assert_eq!(place(4), ("b", 1, 1));
-        assert_eq!(place(5), ("c", 1, 1));
-        assert_eq!(place(8), ("c", 2, 1));
-        assert_eq!(place(99), ("c", 3, 1));
+        assert_eq!(position(3), ("a", 2, 2));
+        assert_eq!(position(4), ("b", 1, 1));
+        assert_eq!(position(5), ("c", 1, 1));
+        assert_eq!(position(8), ("c", 2, 1));
+        assert_eq!(position(99), ("c", 3, 1));
     }
 }

@@ -48,8 +48,8 @@ fn inline(items: &[Spanned<ListItem>], cx: &mut CompileContext<'_>) -> NamedList
         },
         line: number(cx.source.position(item.span.start).line),
     };
-    let place = items.first().map_or(0, |item| item.span.start);
-    let file = cx.source.part(place).path;
+    let start = items.first().map_or(0, |item| item.span.start);
+    let file = cx.source.part(start).path;
     NamedList::from_file(file, items.iter().map(entry).collect())
 }
 
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf8_is_named_by_its_line() {
+    fn invalid_utf8_is_reported_with_its_line() {
         assert_eq!(entries(b"one\ntw\xffo\nthree").unwrap_err(), 2);
         assert_eq!(entries(b"\xff").unwrap_err(), 1);
     }

@@ -12,17 +12,17 @@ use crate::snapshot::StartupSettings;
 /// changed thread count.
 pub(super) fn of(
     file: &ConfigFile,
-    asked: StartupSettings,
+    requested: StartupSettings,
     cx: &mut CompileContext<'_>,
 ) -> StartupSettings {
     let Some(before) = cx
         .previous
         .map(|snapshot| snapshot.settings.startup.clone())
     else {
-        return asked;
+        return requested;
     };
     let (server, store) = (&file.server, &file.store);
-    let (old, new) = (&before.bounds, &asked.bounds);
+    let (old, new) = (&before.bounds, &requested.bounds);
     let mut warn = |changed: bool, span: &Range<usize>, what: &str| {
         if changed {
             let message = format!("the new `{what}` takes effect after a restart or SIGUSR2");
@@ -30,15 +30,15 @@ pub(super) fn of(
                 .warning(LintCode::RestartNeeded, span.clone(), message);
         }
     };
-    let workers = before.workers != asked.workers;
+    let workers = before.workers != requested.workers;
     warn(workers, &server.workers.span, "workers");
-    let secret_file = before.secret_file != asked.secret_file;
+    let secret_file = before.secret_file != requested.secret_file;
     warn(secret_file, &server.secret_file.span, "secret_file");
     let max_keys = old.max_keys != new.max_keys;
     warn(max_keys, &store.max_keys.span, "max_keys");
     let max_log_bytes = old.max_log_bytes != new.max_log_bytes;
     warn(max_log_bytes, &store.max_log_bytes.span, "max_log_bytes");
-    let snapshot = before.snapshot != asked.snapshot;
+    let snapshot = before.snapshot != requested.snapshot;
     warn(snapshot, &store.snapshot.span, "snapshot");
     before
 }

@@ -48,7 +48,7 @@ fn first(snapshot: &Snapshot) -> &Rule {
 }
 
 #[test]
-fn every_key_reaches_its_rule() {
+fn every_setting_reaches_its_rule() {
     let lines = "period = \"1m\"\nalgorithm = \"gcra\"\nburst = 20\njitter = 0.25\ncost = 2\n\
                  escalate = [\"10m\", \"1h\"]\naction = \"tarpit\"\nmax_delay = \"3s\"";
     let snapshot = compiled(lines);
@@ -65,7 +65,7 @@ fn every_key_reaches_its_rule() {
 }
 
 #[test]
-fn what_is_absent_has_its_default() {
+fn absent_settings_have_their_defaults() {
     let snapshot = compiled("period = \"1m\"\nalgorithm = \"token_bucket\"");
     let rule = first(&snapshot);
     assert_eq!(rule.limiter.unwrap().burst, 10);
@@ -81,7 +81,7 @@ fn what_is_absent_has_its_default() {
 }
 
 #[test]
-fn a_candidate_takes_from_the_rule_what_it_does_not_say() {
+fn a_candidate_inherits_absent_settings_from_its_rule() {
     let snapshot = compiled("period = \"1m\"\nslices = 60\ncandidate = { limit = 20 }");
     let tried = first(&snapshot).candidate.unwrap().limiter;
     assert_eq!((tried.limit, tried.slices), (20, 60));
@@ -93,7 +93,7 @@ fn a_candidate_takes_from_the_rule_what_it_does_not_say() {
 }
 
 #[test]
-fn a_candidate_counts_under_an_identity_of_its_own() {
+fn a_candidate_has_its_own_identity() {
     let text = rule("period = \"1m\"\ncandidate = { limit = 20 }");
     let snapshot = compile(&text).unwrap_or_else(|errors| panic!("{errors}"));
     let rule = first(&snapshot);
@@ -110,7 +110,7 @@ fn identities(lines: &str) -> Vec<u64> {
 }
 
 #[test]
-fn a_rule_stays_the_same_while_what_it_counts_does() {
+fn a_rule_keeps_its_identity_while_its_counting_settings_stay() {
     let plain = "period = \"1m\"";
     let same = [
         "period = \"60s\"\nslices = 1",
@@ -181,7 +181,7 @@ fn identities_never_change() {
 }
 
 #[test]
-fn a_divert_leads_to_its_upstream() {
+fn divert_uses_the_upstream_of_the_rule() {
     let snapshot = compiled("period = \"1m\"\naction = \"divert\"\nupstream = \"honeypot\"");
     let target = snapshot.rule_resources[0].divert.as_ref();
     assert!(
@@ -192,7 +192,7 @@ fn a_divert_leads_to_its_upstream() {
 }
 
 #[test]
-fn a_route_without_changes_has_none() {
+fn a_route_without_header_changes_compiles_to_none() {
     let edits = |lines: &str| {
         let text = format!("[[routes]]\nupstream = \"honeypot\"\n{lines}");
         let snapshot = compile(&text).unwrap_or_else(|errors| panic!("{errors}"));
@@ -211,7 +211,7 @@ fn a_route_without_changes_has_none() {
 }
 
 #[test]
-fn only_a_shadow_imitates() {
+fn only_shadow_responses_imitate() {
     for (action, imitates) in [("shadow", true), ("block", false), ("tarpit", false)] {
         let lines = format!("period = \"1m\"\naction = \"{action}\"\nresponse = \"ok\"");
         let snapshot = compiled(&format!("{lines}\n[responses.ok]\nimitate = true"));
@@ -223,7 +223,7 @@ fn only_a_shadow_imitates() {
 }
 
 #[test]
-fn paths_are_beside_the_file() {
+fn paths_are_relative_to_the_file() {
     let server = "[server]\nsecret_file = \"secret\"\nmax_held = 7\n";
     let store = "[store]\nsnapshot = \"/var/counters\"\nmax_log_bytes = \"1MiB\"\n";
     let source = ConfigSource::new("folder/gateway.toml", format!("{server}{store}{BASE}"));
@@ -256,28 +256,28 @@ fn a_cost_is_an_integer() {
 }
 
 #[test]
-fn a_number_in_quotes_is_no_expression() {
+fn a_number_in_quotes_is_not_an_expression() {
     let message = "gateway.toml:7:8: error: a constant cost is written without quotes";
     refused("period = \"1m\"\ncost = '5'", message);
 }
 
 #[test]
-fn every_mistake_in_a_body_is_told() {
+fn every_template_error_in_a_body_is_reported() {
     let body = "{{uid}} {{uuid}} {{int 5 1}} {{";
     let text = format!("[responses.r]\nbody = \"{body}\"");
     let errors = compile(&text).err().unwrap();
-    for mistake in [
+    for error in [
         ":2:9: error: unknown template value `uid`",
         ":2:26: error: `int` takes two whole numbers",
         ":2:38: error: `{{` without `}}`",
     ] {
-        assert!(errors.contains(mistake), "{errors}");
+        assert!(errors.contains(error), "{errors}");
     }
     assert_eq!(errors.matches("error:").count(), 3, "{errors}");
 }
 
 #[test]
-fn headers_are_filled_as_the_body_is_and_their_mistakes_told() {
+fn header_templates_are_checked_like_the_body() {
     let shadow = |value: &str| {
         let response = format!("[responses.a]\nheaders = {{ x-a = \"{value}\" }}\n");
         format!("period = \"1m\"\naction = \"shadow\"\nresponse = \"a\"\n{response}")
@@ -290,7 +290,7 @@ fn headers_are_filled_as_the_body_is_and_their_mistakes_told() {
 }
 
 #[test]
-fn a_place_is_taken_when_the_request_comes() {
+fn algorithms_with_slots_cannot_read_the_response() {
     let count = "count = 'http.response.code eq 401'";
     let header = "cost = { response_header = \"x-cost\" }";
     let late = "cost = 'http.response.duration_ms'";
@@ -312,7 +312,7 @@ fn a_place_is_taken_when_the_request_comes() {
 }
 
 #[test]
-fn the_access_log_shows_what_a_rule_reads_of_both_sides() {
+fn the_access_log_contains_fields_that_rules_read() {
     let labels = |lines: &str| -> Vec<String> {
         let fields = compiled(&format!("period = \"1m\"\n{lines}"))
             .settings

@@ -13,7 +13,7 @@ use super::{MissingSettings, SectionReader};
 impl SectionReader<'_, '_> {
     /// Accepts `theirs` as an alias of the setting `ours`. Reports an error at the second if both are present.
     pub(in crate::config) fn alias(&mut self, ours: &'static str, theirs: &'static str) {
-        self.asked.extend([ours, theirs]);
+        self.recognized.extend([ours, theirs]);
         self.note_table(|noted| noted.aliases.push((ours, theirs)));
         match self.spans_of_both(ours, theirs) {
             Some((first, second)) => {

@@ -32,7 +32,7 @@ pub(super) struct SectionReader<'a, 'd> {
     span: Range<usize>,
     /// The offset of its file in the source. The parser's spans are relative to it.
     start: usize,
-    asked: Vec<&'static str>,
+    recognized: Vec<&'static str>,
     /// Known settings that are not allowed here.
     unwanted: Vec<&'static str>,
     /// Settings that are written with an alias: lockgate's name and the alias.
@@ -77,7 +77,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
             path,
             span,
             start,
-            asked: Vec::new(),
+            recognized: Vec::new(),
             unwanted: Vec::new(),
             aliases: Vec::new(),
             missing: Vec::new(),
@@ -247,7 +247,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         if self.free {
             return;
         }
-        let known: BTreeSet<_> = self.asked.iter().copied().collect();
+        let known: BTreeSet<_> = self.recognized.iter().copied().collect();
         for (key, _) in self.table.iter() {
             let name = key.get_ref().as_ref();
             if known.contains(name) || self.unwanted.contains(&name) {
@@ -344,7 +344,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
     }
 
     fn take_value(&mut self, key: &'static str) -> Option<&'a Raw<'a>> {
-        self.asked.push(key);
+        self.recognized.push(key);
         self.table.get(self.written(key))
     }
 
@@ -353,7 +353,8 @@ impl<'a, 'd> SectionReader<'a, 'd> {
     pub(super) fn is_misspelt(&self, key: &str) -> bool {
         let mut names = self.table.iter().map(|(name, _)| name.get_ref().as_ref());
         names.any(|name| {
-            !self.asked.contains(&name) && nearest(name, self.asked.iter().copied()) == Some(key)
+            !self.recognized.contains(&name)
+                && nearest(name, self.recognized.iter().copied()) == Some(key)
         })
     }
 }

@@ -6,26 +6,26 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::beside;
+use super::fixtures;
 use crate::config::{ConfigSource, Diagnostics, compile, load, read};
 
 #[test]
-fn every_file_is_answered_as_its_golden_text() {
+fn every_file_has_its_golden_diagnostics() {
     let files = toml_files("config");
     assert!(files.len() >= 40, "only {} cases", files.len());
     compare(&files, rendered);
 }
 
 #[test]
-fn every_mistake_of_included_files_is_named_with_its_file() {
+fn every_error_in_an_included_file_names_the_file() {
     let folders = included();
     assert!(folders.len() >= 4, "only {} cases", folders.len());
     compare(&folders, |folder| whole(folder).0);
 }
 
 #[test]
-fn every_mistake_that_check_finds_is_told_at_once() {
-    let folder = beside::folder();
+fn check_reports_all_errors_at_once() {
+    let folder = fixtures::folder();
     let files = toml_files("check");
     assert!(files.len() >= 4, "only {} cases", files.len());
     compare(&files, |file| {
@@ -37,12 +37,12 @@ fn every_mistake_that_check_finds_is_told_at_once() {
 }
 
 #[test]
-fn included_files_come_in_the_order_of_their_names() {
+fn included_files_are_sorted_by_name() {
     let folders = included();
     let folder = folders.iter().find(|folder| name(folder) == "order");
-    let (said, rules) = whole(folder.unwrap());
-    assert_eq!(rules, ["first", "second", "third"], "{said}");
-    assert_eq!(said, "");
+    let (rendered, rules) = whole(folder.unwrap());
+    assert_eq!(rules, ["first", "second", "third"], "{rendered}");
+    assert_eq!(rendered, "");
 }
 
 fn compare(cases: &[PathBuf], render: impl Fn(&Path) -> String) {
@@ -73,10 +73,13 @@ fn checked(file: &Path, folder: &Path) -> (String, Vec<String>) {
     let mut rules = Vec::new();
     if let Some(file) = file {
         rules = file.rules.iter().map(|r| r.name.value.clone()).collect();
-        compile(&file, &source, beside::NOW, None, &mut diagnostics);
+        compile(&file, &source, fixtures::NOW, None, &mut diagnostics);
     }
-    let said = diagnostics.render(&source, false);
-    (said.replace(&format!("{}/", folder.display()), ""), rules)
+    let rendered = diagnostics.render(&source, false);
+    (
+        rendered.replace(&format!("{}/", folder.display()), ""),
+        rules,
+    )
 }
 
 fn included() -> Vec<PathBuf> {
@@ -88,7 +91,7 @@ fn included() -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_file_without_mistakes_has_an_empty_golden_text() {
+fn a_valid_file_has_no_diagnostics() {
     let clean = toml_files("config")
         .into_iter()
         .filter(|f| name(f).starts_with("ok_"));

@@ -1,6 +1,6 @@
 //! Tests of the reader: golden files for its output, property tests for any text.
 
-mod beside;
+mod fixtures;
 mod golden;
 mod inner;
 mod property;

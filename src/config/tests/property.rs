@@ -96,17 +96,17 @@ fn lines() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_text_is_answered(text in any::<String>()) {
+    fn any_text_is_read_without_a_panic(text in any::<String>()) {
         check(text)?;
     }
 
     #[test]
-    fn any_text_of_toml_characters_is_answered(text in "[\\[\\]{}=.,'\"#\\\\a-c0-9 ü\r\n\u{feff}]{0,60}") {
+    fn any_text_of_toml_characters_is_read_without_a_panic(text in "[\\[\\]{}=.,'\"#\\\\a-c0-9 ü\r\n\u{feff}]{0,60}") {
         check(text)?;
     }
 
     #[test]
-    fn any_mixture_of_lines_is_answered(lines in prop::collection::vec(lines(), 0..14)) {
+    fn any_mixture_of_lines_is_read_without_a_panic(lines in prop::collection::vec(lines(), 0..14)) {
         check(lines.join("\n"))?;
     }
 

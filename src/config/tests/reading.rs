@@ -69,7 +69,7 @@ fn the_example_of_the_contract_is_read() {
 }
 
 #[test]
-fn cloudflare_names_become_ours() {
+fn cloudflare_names_are_aliases() {
     let file = read_ok(&format!(
         "{LISTENER}[[rules]]\nname = 'a'\nexpression = 'ssl'\ncounting_expression = 'not ssl'\n\
          characteristics = ['ip.src']\nrequests_per_period = 10\nperiod = 60\n\
@@ -84,7 +84,7 @@ fn cloudflare_names_become_ours() {
 }
 
 #[test]
-fn a_limit_of_zero_is_no_limit() {
+fn a_limit_of_zero_means_no_limit() {
     let file = read_ok(&format!(
         "{LISTENER}[[rules]]\nname = 'a'\ncount = 'ssl'\nlimit = 0\n"
     ));
@@ -92,7 +92,7 @@ fn a_limit_of_zero_is_no_limit() {
 }
 
 #[test]
-fn a_file_with_errors_is_still_there_to_go_on_with() {
+fn a_file_with_errors_is_still_returned() {
     let source = ConfigSource::new(
         "t.toml",
         "[[rules]]\nname = 'a'\ncount = 'ssl'\nlimit = 'x'\n",
@@ -104,7 +104,7 @@ fn a_file_with_errors_is_still_there_to_go_on_with() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_says_so() {
+fn an_unreadable_file_is_reported() {
     let mut diagnostics = Diagnostics::new();
     let (source, file) = load(Path::new("no/such/gateway.toml"), &mut diagnostics);
     assert!(file.is_none());
@@ -127,7 +127,7 @@ fn refusal(name: &str, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_file_that_is_not_text_is_marked_where_it_ends_to_be() {
+fn invalid_utf8_is_marked_at_its_first_byte() {
     let text = refusal("config", b"# \xc3\xa4\nx = \"\xff\"\n");
     assert!(
         text.contains(":2:6: error: cannot read: not UTF-8\n"),
@@ -136,7 +136,7 @@ fn a_file_that_is_not_text_is_marked_where_it_ends_to_be() {
 }
 
 #[test]
-fn a_program_is_no_configuration_and_is_not_shown() {
+fn a_binary_file_is_refused_without_an_excerpt() {
     let text = refusal("program", b"\x7fELF\x02\x01\x00\x00\xff\xfe");
     assert!(
         text.contains("cannot read: this is not a text file\n"),
@@ -146,7 +146,7 @@ fn a_program_is_no_configuration_and_is_not_shown() {
 }
 
 #[test]
-fn colour_changes_only_the_looks() {
+fn colour_does_not_change_the_text() {
     let source = ConfigSource::new("t.toml", "lsteners = 1\n");
     let mut diagnostics = Diagnostics::new();
     read(&source, &mut diagnostics);
@@ -171,7 +171,7 @@ fn diagnostics_can_be_read_as_data() {
 }
 
 #[test]
-fn a_mistake_in_an_expression_is_marked_inside_it() {
+fn an_error_in_an_expression_is_marked_inside_it() {
     let text = format!("# ü\n{LISTENER}[[rules]]\nname = 'a'\ncount = \"ä eq \\\"x\\\" or pth\"\n");
     let source = ConfigSource::new("t.toml", text);
     let mut diagnostics = Diagnostics::new();

@@ -50,7 +50,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_the_shapes_allow_is_read(file in table(&schema::root())) {
+    fn files_that_match_the_schema_are_read(file in table(&schema::root())) {
         let text = toml::to_string(&file).unwrap();
         let source = ConfigSource::new("t.toml", text);
         let mut diagnostics = Diagnostics::new();
@@ -65,7 +65,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn what_is_read_has_the_form(written in strings()) {
+    fn accepted_values_match_their_pattern(written in strings()) {
         has_form(&written, &duration(), schema::DURATION)?;
         has_form(&written, &size(), schema::SIZE)?;
         has_form(&written, &socket(), schema::SOCKET)?;
@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn addresses_have_their_form(ip in any::<IpAddr>(), port in any::<u16>(), bits in 0..=32_u8) {
+    fn addresses_match_their_pattern(ip in any::<IpAddr>(), port in any::<u16>(), bits in 0..=32_u8) {
         has_form(&SocketAddr::new(ip, port).to_string(), &socket(), schema::SOCKET)?;
         has_form(&format!("[fe80::1%7]:{port}"), &socket(), schema::SOCKET)?;
         let net = IpNet::new(ip, bits).unwrap();
@@ -91,7 +91,7 @@ proptest! {
 }
 
 #[test]
-fn every_key_is_described_once() {
+fn every_setting_is_described_once() {
     let root = schema::root();
     assert_eq!(root.keys.len(), 14);
     let rules = root.keys.iter().find(|key| key.name == "rules").unwrap();

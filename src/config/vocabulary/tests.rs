@@ -38,7 +38,7 @@ fn within(path: &str, shape: &ValueSchema, found: &mut Vec<(String, BTreeSet<&'s
 }
 
 #[test]
-fn no_word_is_a_key_of_its_section_or_stands_there_twice() {
+fn foreign_settings_are_unique_and_not_settings_of_lockgate() {
     let sections = sections();
     let mut seen = BTreeSet::new();
     for row in rows().filter(|row| row.section != VALUES) {
@@ -46,11 +46,8 @@ fn no_word_is_a_key_of_its_section_or_stands_there_twice() {
         let own = sections.iter().find(|(section, _)| section == path);
         let (_, keys) = own.unwrap_or_else(|| panic!("there is no section {path}"));
         for word in row.words.split(' ') {
-            assert!(!keys.contains(word), "{path}: {word} is a key");
-            assert!(
-                seen.insert((path, word)),
-                "{path}: {word} stands there twice"
-            );
+            assert!(!keys.contains(word), "{path}: {word} is a setting");
+            assert!(seen.insert((path, word)), "{path}: {word} is listed twice");
             assert_eq!(word, word.to_lowercase().replace('-', "_"), "{path}");
         }
     }
@@ -61,7 +58,7 @@ fn no_word_is_a_key_of_its_section_or_stands_there_twice() {
 }
 
 #[test]
-fn what_is_suggested_exists() {
+fn every_suggested_setting_exists() {
     let sections = sections();
     let keys: BTreeSet<&str> = sections
         .iter()
@@ -82,7 +79,7 @@ fn what_is_suggested_exists() {
 }
 
 #[test]
-fn a_word_is_found_however_it_is_written() {
+fn a_word_matches_regardless_of_case_and_hyphens() {
     let health = foreign_setting("upstreams", "health_check");
     assert!(health.is_some());
     assert_eq!(foreign_setting("upstreams", "Health-Check"), health);
@@ -115,13 +112,13 @@ fn choices_within(shape: &ValueSchema, found: &mut Vec<Vec<&'static str>>) {
 }
 
 #[test]
-fn every_value_of_ours_can_be_chosen_and_no_foreign_one_beside_it() {
+fn every_suggested_value_exists_and_no_foreign_value_does() {
     let choices = choices();
     for row in rows().filter(|row| row.section == VALUES) {
         let ours = row.ours;
         let own = choices.iter().filter(|words| words.contains(&ours));
         let own: Vec<_> = own.collect();
-        assert!(!own.is_empty(), "nowhere is `{ours}` to choose");
+        assert!(!own.is_empty(), "no setting has the value `{ours}`");
         for words in own {
             for word in row.words.split(' ') {
                 assert!(!words.contains(&word), "`{word}` is beside `{ours}`");
@@ -132,7 +129,7 @@ fn every_value_of_ours_can_be_chosen_and_no_foreign_one_beside_it() {
 }
 
 #[test]
-fn a_value_is_known_only_where_it_has_a_meaning() {
+fn a_foreign_value_is_suggested_only_for_its_setting() {
     assert_eq!(
         foreign_value("Least-Conn", &["p2c", "least_requests"]),
         Some("least_requests")

@@ -41,7 +41,7 @@ fn a_comment_covers_all_lines_of_its_setting() {
 }
 
 #[test]
-fn a_line_of_a_string_is_no_comment() {
+fn a_line_of_a_string_is_not_a_comment() {
     let body = "[responses.a]\nbody = '''\n# lockgate: allow unused\n'''\n";
     only(
         &format!("{TLS}{body}"),

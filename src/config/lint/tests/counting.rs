@@ -32,7 +32,7 @@ fn a_cost_that_a_client_chooses() {
 }
 
 #[test]
-fn a_cost_reads_as_the_other_expressions_do() {
+fn a_cost_is_checked_like_other_expressions() {
     let cost = "cost = 'len(tls.ja4)'\nkey = [\"ip.src\"]";
     let file = format!("{PLAIN}{GUARD}{PATH}{cost}\n");
     let one_by_one = format!("[[rules]]\nname = \"all\"\nlimit = 9\nperiod = \"1m\"\n{PATH}");
@@ -41,7 +41,7 @@ fn a_cost_reads_as_the_other_expressions_do() {
 }
 
 #[test]
-fn a_log_that_fills_the_room() {
+fn a_log_that_uses_all_of_max_log_bytes() {
     let message = "with this limit, one key can use all of `store.max_log_bytes`";
     let file = |limit: u32, algorithm: &str| {
         let store = "[store]\nmax_log_bytes = \"120000B\"\n";
@@ -65,7 +65,7 @@ fn an_exemption_of_the_requests_over_the_limit() {
 }
 
 #[test]
-fn a_queue_that_does_not_stop_the_excess() {
+fn a_queue_that_forwards_the_excess() {
     let message = "`delay` forwards the requests for which the queue is full";
     let queue = |action: &str| {
         by_address(&format!(
@@ -128,14 +128,14 @@ fn a_ban_that_is_shorter_than_the_period() {
         none(&keyed(long));
     }
     none(&keyed("duration = \"10s\"\naction = \"log\""));
-    let places = "limit = 2\nalgorithm = \"concurrency\"\nduration = \"1s\"";
+    let slots = "limit = 2\nalgorithm = \"concurrency\"\nduration = \"1s\"";
     none(&format!(
-        "{TLS}[[rules]]\nname = \"r\"\nkey = [\"ip.src\"]\n{PATH}{places}\n"
+        "{TLS}[[rules]]\nname = \"r\"\nkey = [\"ip.src\"]\n{PATH}{slots}\n"
     ));
 }
 
 #[test]
-fn a_cost_that_can_be_nothing() {
+fn a_cost_that_can_be_zero() {
     let priced = |cost: &str| by_address(&format!("cost = '{cost}'"));
     let message = "an empty value costs 0, so such requests are never limited";
     for cost in [

@@ -41,7 +41,7 @@ fn tests_that_exclude_each_other() {
 }
 
 #[test]
-fn calls_with_other_arguments_are_other_values() {
+fn calls_with_different_arguments_are_different_values() {
     for expression in [
         r#"substring(http.host, 0, 1) eq "a" and substring(http.host, 1, 2) eq "b""#,
         r#"concat(http.host, "/") eq "a/" and concat("/", http.host) eq "/a""#,

@@ -30,7 +30,7 @@ fn a_ban_on_a_shared_key() {
 }
 
 #[test]
-fn a_ban_on_all_who_lack_something() {
+fn a_ban_shared_by_all_clients_without_a_key_part() {
     let cookie = "key = ['http.request.cookies[\"s\"]', \"tls.ja4\"]\nduration = \"1m\"\n";
     let message = "clients without `http.request.cookies[\"s\"]` share one counter and one ban";
     let chosen = "clients can choose this key: each new value starts a new counter";
@@ -46,7 +46,7 @@ fn a_ban_on_all_who_lack_something() {
 }
 
 #[test]
-fn a_key_that_the_client_chooses() {
+fn a_key_that_clients_choose() {
     let message = "clients can choose this key: each new value starts a new counter";
     for key in [
         "http.request.headers[\"x-api-key\"]",
@@ -80,7 +80,7 @@ fn a_key_that_the_client_chooses() {
 }
 
 #[test]
-fn a_key_that_takes_a_client_little_to_change() {
+fn a_key_that_clients_can_change_easily() {
     let message = "clients can choose this key: each new value starts a new counter";
     for part in ["tls.sni", "tls.ja3", "http.request.method"] {
         only(&rule(&format!("{PATH}key = ['ip.src', '{part}']")), message);
@@ -137,7 +137,7 @@ fn a_peer_address_is_shared_behind_a_trusted_proxy() {
 }
 
 #[test]
-fn the_demo_bans_by_a_shared_key_and_knows_it() {
+fn the_example_configuration_has_one_known_warning() {
     only(
         include_str!("../../../../gateway.toml"),
         "a ban on this key applies to all clients that share it",

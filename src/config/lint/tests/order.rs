@@ -18,7 +18,7 @@ fn site(beside: &str) -> String {
 }
 
 #[test]
-fn a_quota_behind_a_pretence() {
+fn quota_headers_that_reveal_a_shadow_response() {
     let message = "the quota headers of this rule reveal the shadow responses of rule `quiet`";
     let upstream = "[[upstreams]]\nname = \"trap\"\nservers = [\"127.0.0.1:9\"]\n";
     let quiet = "action = \"shadow\"";
@@ -40,7 +40,7 @@ fn a_quota_behind_a_pretence() {
 }
 
 #[test]
-fn a_rule_that_stops_everything() {
+fn a_rule_that_mitigates_every_request() {
     let message = "this rule has no limit and mitigates every request";
     let deny = |beside: &str| format!("[[rules]]\nname = \"all\"\nmitigate = 'true'\n{beside}\n");
     only(&format!("{TLS}{}", deny("")), message);
@@ -60,7 +60,7 @@ fn a_rule_that_stops_everything() {
 }
 
 #[test]
-fn a_rule_behind_another() {
+fn a_rule_that_an_earlier_rule_makes_unreachable() {
     let two = |first: &str, rest: &str, second: &str| {
         format!(
             "{TLS}[[rules]]\nname = \"first\"\nmitigate = '{first}'\n{rest}\n\

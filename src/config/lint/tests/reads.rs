@@ -3,7 +3,7 @@
 use super::{PATH, PLAIN, TLS, deny, none, only, rule, warnings};
 
 #[test]
-fn fields_that_nothing_fills() {
+fn fields_that_are_always_missing() {
     let asn = deny("ip.geoip.asnum eq 1");
     only(
         &asn,
@@ -32,14 +32,14 @@ fn fields_that_nothing_fills() {
 }
 
 #[test]
-fn a_name_in_a_string_is_no_field() {
+fn a_name_in_a_string_is_not_a_field() {
     none(&format!(
         "{PLAIN}[[rules]]\nname = \"r\"\nmitigate = 'http.host contains \"ip.src.asnum tls.ja4\"'\n"
     ));
 }
 
 #[test]
-fn values_that_are_easily_changed() {
+fn values_that_clients_can_forge() {
     only(
         &deny(r#"raw.http.request.uri.path eq "/a""#),
         "other spellings of the same path bypass this test, such as `/%6cogin`",
@@ -52,7 +52,7 @@ fn values_that_are_easily_changed() {
 }
 
 #[test]
-fn all_but_one_value() {
+fn ne_is_false_for_a_missing_value() {
     let message = "`ne` is false if the value is missing; on Cloudflare it is true";
     only(
         &deny(r#"http.request.headers["x-key"][0] ne "s3cret""#),
@@ -65,7 +65,7 @@ fn all_but_one_value() {
 }
 
 #[test]
-fn arguments_that_are_decoded_already() {
+fn arguments_are_compared_decoded() {
     let message = "arguments are compared decoded: `+` is a space and `%41` is `A`";
     only(
         &deny(r#"http.request.uri.args["q"][0] eq "red+apples""#),

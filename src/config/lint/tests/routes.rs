@@ -3,7 +3,7 @@
 use super::{TLS, deny, none, only};
 
 #[test]
-fn what_nothing_uses() {
+fn unused_lists_responses_and_upstreams() {
     only(
         &format!("{TLS}[lists]\noffice = [\"192.0.2.1\"]\n"),
         "no rule or route uses the list `office`",
@@ -20,7 +20,7 @@ fn what_nothing_uses() {
 }
 
 #[test]
-fn routes_behind_wider_ones() {
+fn routes_that_an_earlier_route_makes_unreachable() {
     let routes = |first: &str, second: &str| {
         format!("{TLS}[[routes]]\n{first}\nrespond = {{}}\n[[routes]]\n{second}\nrespond = {{}}\n")
     };
