@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day_follows_the_one_before() {
+    fn every_day_follows_the_previous_one() {
         let mut last = civil(0);
         for day in 1..213_000 {
             let next = civil(day);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn known_instants_both_ways() {
+    fn known_dates_are_formatted_and_parsed() {
         for (secs, text) in [
             (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
             (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day_is_read_as_it_is_written() {
+    fn every_day_is_parsed_as_formatted() {
         for day in 0..100_000 {
             let date = HttpDate(Timestamp::from_secs(day * 86_400 + 86_399));
             assert_eq!(HttpDate::parse(date.to_string().as_bytes()), Some(date));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_a_date() {
+    fn invalid_dates_are_rejected() {
         for text in [
             "",
             "now",

@@ -68,7 +68,7 @@ async fn metrics_are_prometheus_text() {
 }
 
 #[tokio::test]
-async fn metrics_want_the_token_if_there_is_one() {
+async fn metrics_require_the_token_if_one_is_configured() {
     let port = port(Some("secret")).await;
     for credentials in [
         "",
@@ -93,7 +93,7 @@ async fn metrics_want_the_token_if_there_is_one() {
 }
 
 #[tokio::test]
-async fn an_empty_token_admits_nobody() {
+async fn an_empty_token_admits_no_request() {
     let port = port(Some("")).await;
     let empty = HeaderValue::from_static("Bearer ");
     assert!(!port.state.admits(Some(&empty)));
@@ -102,7 +102,7 @@ async fn an_empty_token_admits_nobody() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_a_json_404() {
+async fn an_unknown_path_is_a_json_404() {
     let port = port(None).await;
     for target in ["/", "/metrics/", "/healthz/../metrics", "/api/status"] {
         let answer = port.ask(&format!("GET {target} HTTP/1.1")).await;
@@ -114,7 +114,7 @@ async fn what_is_not_there_is_a_json_404() {
 }
 
 #[tokio::test]
-async fn only_get_and_head() {
+async fn only_get_and_head_are_allowed() {
     let port = port(None).await;
     for method in ["POST", "DELETE", "OPTIONS", "BREW"] {
         let answer = port.ask(&format!("{method} /metrics HTTP/1.1")).await;
@@ -128,7 +128,7 @@ async fn only_get_and_head() {
 }
 
 #[tokio::test]
-async fn garbage_does_not_end_the_port() {
+async fn invalid_requests_do_not_stop_the_admin_port() {
     let port = port(None).await;
     for garbage in [&b"\x16\x03\x01\x02\x00"[..], b"GET\r\n\r\n", b"\0\0\0\0"] {
         let mut stream = TcpStream::connect(port.address).await.unwrap();
@@ -140,7 +140,7 @@ async fn garbage_does_not_end_the_port() {
 }
 
 #[tokio::test]
-async fn past_the_bound_the_oldest_silent_connection_makes_room() {
+async fn above_the_limit_the_oldest_silent_connection_is_closed() {
     let port = port(None).await;
     let mut held = Vec::new();
     for _ in 0..MAX_CONNECTIONS {

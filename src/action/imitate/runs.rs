@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_runtime_stays_near_its_response_far_from_what_was_seen() {
+    fn a_drawn_runtime_follows_the_response_time_outside_the_learned_range() {
         let (mut numbers, mut dice) = (SeenNumbers::default(), Dice::default());
         let now = Timestamp::from_nanos(0);
         let after = |micros| SendSchedule {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_slope_near_a_power_of_ten_is_one() {
+    fn a_slope_is_rounded_only_to_a_nearby_power_of_ten() {
         for (slope, meant) in [(0.98, 1.0), (0.00103, 0.001), (0.5, 0.5), (1.2, 1.2)] {
             assert!((decimal(slope) - meant).abs() < 1e-12);
         }

@@ -59,7 +59,7 @@ const ACCEPTS: &[(&str, ResponseFormat)] = &[
 ];
 
 #[test]
-fn the_form_that_a_client_likes_best() {
+fn the_format_with_the_highest_accept_quality_is_chosen() {
     for (accept, form) in ACCEPTS {
         assert_eq!(
             ResponseFormat::negotiate(&[accept.as_bytes()]),
@@ -70,7 +70,7 @@ fn the_form_that_a_client_likes_best() {
 }
 
 #[test]
-fn no_line_and_several_lines() {
+fn missing_and_repeated_accept_headers_are_negotiated() {
     assert_eq!(ResponseFormat::negotiate(&[]), Problem);
     assert_eq!(
         ResponseFormat::negotiate(&[b"image/png", b"text/plain"]),
@@ -87,7 +87,7 @@ fn no_line_and_several_lines() {
 }
 
 #[test]
-fn escapes_leave_nothing_that_could_end_a_value() {
+fn escapes_leave_no_byte_that_could_end_a_value() {
     assert_eq!(
         json_escape("a\"b\\c\n\u{7f}é"),
         "a\\\"b\\\\c\\u000a\\u007fé"

@@ -12,7 +12,7 @@ use crate::limit::{Algorithm, Limiter};
 use crate::rules::{HeaderStyle, Rule, RuleId, RuleScope, RuleSet};
 
 #[test]
-fn standard_members_in_rule_order() {
+fn standard_headers_list_rules_in_order() {
     let rules = [
         rule("login-stuffing", 5, 60_000, HeaderStyle::Standard),
         rule("odd", 100, 1_500, HeaderStyle::Standard),
@@ -28,7 +28,7 @@ fn standard_members_in_rule_order() {
 }
 
 #[test]
-fn legacy_shows_the_rule_nearest_its_end() {
+fn legacy_headers_show_the_rule_closest_to_its_limit() {
     let rules = [
         rule("far", 100, 60_000, HeaderStyle::Legacy),
         rule("near", 5, 10_000, HeaderStyle::Legacy),
@@ -43,7 +43,7 @@ fn legacy_shows_the_rule_nearest_its_end() {
 }
 
 #[test]
-fn what_is_in_flight_has_no_window() {
+fn a_concurrency_quota_has_no_window() {
     let mut rule = rule("uploads", 3, 0, HeaderStyle::Both);
     rule.limiter = Some(Limiter::new(Algorithm::Concurrency, 3, Duration::ZERO));
     let headers = told([rule], &[(0, 2, 1)], HeaderMap::new());
@@ -53,7 +53,7 @@ fn what_is_in_flight_has_no_window() {
 }
 
 #[test]
-fn both_and_none() {
+fn header_styles_both_and_none() {
     let rules = [
         rule("both", 5, 60_000, HeaderStyle::Both),
         rule("none", 5, 60_000, HeaderStyle::None),
@@ -65,7 +65,7 @@ fn both_and_none() {
 }
 
 #[test]
-fn rules_that_do_not_block_or_do_not_act_are_not_told() {
+fn quota_headers_omit_rules_that_do_not_block_and_dry_runs() {
     for action in [Action::Shadow, Action::Log, Action::Allow] {
         let mut rule = rule("quiet", 5, 60_000, HeaderStyle::Both);
         rule.action = action;
@@ -77,7 +77,7 @@ fn rules_that_do_not_block_or_do_not_act_are_not_told() {
 }
 
 #[test]
-fn fields_of_the_origin_are_replaced_only_by_those_that_are_told() {
+fn quota_headers_of_the_origin_are_replaced_only_by_those_that_are_sent() {
     let mut origin = HeaderMap::new();
     for name in ["ratelimit", "ratelimit-policy", "x-ratelimit-limit"] {
         origin.append(name, HeaderValue::from_static("origin"));

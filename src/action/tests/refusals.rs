@@ -9,7 +9,7 @@ use super::super::{
 use super::{Request, header, refused, text};
 
 #[test]
-fn a_refusal_in_each_form() {
+fn a_refusal_in_each_format() {
     let cases = [
         (
             "application/json",
@@ -44,7 +44,7 @@ fn a_refusal_in_each_form() {
 }
 
 #[test]
-fn the_wait_is_in_words_and_left_out_where_none_helps() {
+fn the_wait_is_described_and_omitted_if_no_wait_helps() {
     let request = Request::get(&[("accept", "text/plain")]);
     let one = block(&request.asked(), &refused(Some(1)));
     assert_eq!(text(one), "Too many requests. Try again in 1 second.\n");
@@ -57,7 +57,7 @@ fn the_wait_is_in_words_and_left_out_where_none_helps() {
 }
 
 #[test]
-fn head_gets_the_length_and_no_body() {
+fn a_head_request_gets_the_length_and_no_body() {
     let get = Request::get(&[]);
     let head = Request::new(Method::HEAD, &[]);
     let whole = block(&get.asked(), &refused(Some(5)));
@@ -116,14 +116,14 @@ fn grpc_carries_its_status_in_the_head() {
 }
 
 #[test]
-fn grpc_without_a_wait_is_told_not_to_try_again() {
+fn grpc_without_a_wait_gets_a_pushback_that_forbids_retries() {
     let request = Request::new(Method::POST, &[("content-type", "application/grpc")]);
     let answer = block(&request.asked(), &refused(None));
     assert_eq!(header(&answer, "grpc-retry-pushback-ms"), Some("-1"));
 }
 
 #[test]
-fn a_fake_success_in_each_form_names_nothing() {
+fn a_shadow_response_in_each_format_reveals_nothing() {
     let cases = [
         ("*/*", "application/json", "{\"ok\":true}\n"),
         ("text/plain", "text/plain; charset=utf-8", "ok\n"),
@@ -179,7 +179,7 @@ fn a_reset_of_content_has_a_length_of_zero() {
 }
 
 #[test]
-fn faults_have_their_status_in_each_form() {
+fn faults_have_their_status_in_each_format() {
     let faults = [
         (GatewayError::Malformed, 400, "Bad Request"),
         (GatewayError::NoRoute, 404, "Not Found"),
@@ -205,7 +205,7 @@ fn faults_have_their_status_in_each_form() {
 }
 
 #[test]
-fn routes_that_answer_themselves() {
+fn routes_with_fixed_responses() {
     let reply = FixedResponse {
         status: StatusCode::UNAUTHORIZED,
         content_type: HeaderValue::from_static("text/plain"),

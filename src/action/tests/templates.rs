@@ -72,7 +72,7 @@ fn values_are_escaped_for_their_content_type() {
 }
 
 #[test]
-fn mistakes_are_marked() {
+fn template_errors_have_a_span() {
     const HEX: &str = "`hex` takes a number of digits up to 255, as in `{{hex 16}}`";
     const INT: &str = "`int` takes two whole numbers, the lower one first, as in `{{int 1 1000}}`";
     let cases = [
@@ -101,7 +101,7 @@ fn mistakes_are_marked() {
 }
 
 #[test]
-fn a_template_that_names_the_rule_or_a_wait_tells() {
+fn a_template_that_names_the_rule_or_a_wait_is_detected() {
     let tells = |template| Template::parse(template).unwrap().names_rule_or_wait();
     assert!(tells("{{rule}}") && tells("wait {{ retry_after }}"));
     assert!(!tells("{{uuid}} {{now}} {{request.id}} rule retry_after"));

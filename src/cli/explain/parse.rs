@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_taken_apart_as_a_client_would() {
+    fn a_url_is_split_as_a_client_splits_it() {
         let parts = |text: &str| {
             let url = url(text).unwrap();
             (url.secure, url.authority.to_string(), url.target)
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_urls_and_methods_are_errors() {
         for text in [
             "a.example/x",
             "ftp://a.example/",

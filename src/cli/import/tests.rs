@@ -158,7 +158,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_is_written_loads_and_names_every_rule(
+    fn the_output_loads_and_names_every_rule(
         rules in prop::collection::vec(prop_oneof![9 => rule(), 1 => anything().boxed()], 1..5),
     ) {
         let document = json!({ "rules": rules });
@@ -179,14 +179,14 @@ proptest! {
     }
 
     #[test]
-    fn no_document_makes_it_panic(document in anything()) {
+    fn no_document_causes_a_panic(document in anything()) {
         for wrapped in [document.clone(), json!({ "result": document }), json!([document])] {
             let _ = convert("x.json", wrapped.to_string().as_bytes());
         }
     }
 
     #[test]
-    fn a_string_means_itself(text in text()) {
+    fn a_string_is_imported_unchanged(text in text()) {
         for written in [quote::string(&text), quote::word(&text)] {
             let table: toml::Table = toml::from_str(&format!("x = {written}")).unwrap();
             prop_assert_eq!(table["x"].as_str(), Some(text.as_str()));
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn taking_the_comment_away_gives_the_rule_back(
+    fn uncommenting_a_rule_restores_it(
         description in "[a-z]{1,8}",
         expression in text(),
     ) {
@@ -211,7 +211,7 @@ proptest! {
 }
 
 #[test]
-fn names_are_legal_and_each_is_given_once() {
+fn rule_names_are_valid_and_unique() {
     let mut names = UsedNames::default();
     let mut name = |rule: Value| names.rule(rule.as_object());
     assert_eq!(
@@ -253,7 +253,7 @@ fn seconds_become_the_largest_unit_that_fits() {
 }
 
 #[test]
-fn a_limit_of_nothing_does_not_become_a_rule_for_everybody() {
+fn a_rule_with_an_empty_limit_does_not_become_a_deny_rule() {
     for ratelimit in [
         json!({}),
         json!({"requests_per_period": 0}),
@@ -271,7 +271,7 @@ fn a_limit_of_nothing_does_not_become_a_rule_for_everybody() {
 }
 
 #[test]
-fn a_rule_called_like_the_shared_response_has_one_of_its_own() {
+fn a_rule_named_like_the_shared_response_gets_its_own_response() {
     let document = json!([
         {"description": "Forbidden", "expression": "ssl", "action": "block",
          "action_parameters": {"response": {"status_code": 451, "content": "law"}}},
@@ -291,7 +291,7 @@ fn a_rule_called_like_the_shared_response_has_one_of_its_own() {
 }
 
 #[test]
-fn a_list_that_only_a_comment_reads_is_a_comment() {
+fn a_list_used_only_by_commented_rules_is_a_comment() {
     let rule = |expression: &str| json!({ "expression": expression, "action": "block" });
     let [good, bad] = ["ip.src in $good", "ip.src in $bad and cf.threat_score gt 5"].map(rule);
     let lists = |rules: Value| {

@@ -6,7 +6,7 @@ use super::super::{ImitationStore, KINDS, ResponseClass};
 use super::*;
 
 #[test]
-fn what_is_gone_makes_room() {
+fn removed_routes_free_capacity_for_new_classes() {
     let imitations = ImitationStore::default();
     let request = Request::get();
     let asked = request.asked(NOW);
@@ -25,7 +25,7 @@ fn what_is_gone_makes_room() {
 }
 
 #[test]
-fn kinds_are_told_apart() {
+fn response_classes_differ_by_route_upstream_request_and_status() {
     let request = Request::get();
     let mut other = Request::get();
     other.method = Method::HEAD;

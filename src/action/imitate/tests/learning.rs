@@ -13,7 +13,7 @@ const JSON: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn names_order_and_constants_are_those_of_real_answers() {
+fn header_names_order_and_constants_match_real_responses() {
     let memory = LearnedResponses::default();
     teach_all(&memory, 60, JSON);
     let canned = canned("application/json", "{}");
@@ -24,7 +24,7 @@ fn names_order_and_constants_are_those_of_real_answers() {
 }
 
 #[test]
-fn nothing_is_imitated_before_fifty_answers_to_ten_clients() {
+fn nothing_is_imitated_before_fifty_responses_to_ten_clients() {
     let memory = LearnedResponses::default();
     teach_all(&memory, 49, JSON);
     assert!(imitated(&memory).is_none());
@@ -41,7 +41,7 @@ fn nothing_is_imitated_before_fifty_answers_to_ten_clients() {
 }
 
 #[test]
-fn a_value_is_repeated_only_after_fifty_answers_to_ten_clients() {
+fn a_value_is_repeated_only_after_fifty_responses_to_ten_clients() {
     // Every response has the header; the tested value is sent to few clients, or rarely.
     for (clients, answers, repeated) in [(9, 200, false), (10, 49, false), (10, 50, true)] {
         let memory = LearnedResponses::default();
@@ -56,7 +56,7 @@ fn a_value_is_repeated_only_after_fifty_answers_to_ten_clients() {
 }
 
 #[test]
-fn a_field_with_a_few_values_has_one_of_them() {
+fn a_header_with_few_values_gets_one_of_them() {
     let memory = LearnedResponses::default();
     for answer in 0..600 {
         let cache = if answer % 3 == 0 { "MISS" } else { "HIT" };
@@ -71,7 +71,7 @@ fn a_field_with_a_few_values_has_one_of_them() {
 }
 
 #[test]
-fn the_most_common_sequence_is_taken() {
+fn the_most_common_header_order_is_imitated() {
     let memory = LearnedResponses::default();
     for _ in 0..3 {
         teach_all(&memory, 50, &[("server", "a"), ("x-b", "1")]);
@@ -84,7 +84,7 @@ fn the_most_common_sequence_is_taken() {
 }
 
 #[test]
-fn a_constant_that_changes_is_dropped_and_learned_anew() {
+fn a_constant_that_changes_is_dropped_and_learned_again() {
     let memory = LearnedResponses::default();
     teach_all(&memory, 300, &[("x-version", "41-a")]);
     assert_eq!(value(&memory, "x-version").as_deref(), Some("41-a"));
@@ -96,7 +96,7 @@ fn a_constant_that_changes_is_dropped_and_learned_anew() {
 }
 
 #[test]
-fn one_odd_answer_changes_nothing() {
+fn one_unusual_response_changes_nothing() {
     let memory = LearnedResponses::default();
     teach_all(&memory, 300, &[("server", "a")]);
     teach(&memory, 1, &[("server", "b")]);
@@ -105,7 +105,7 @@ fn one_odd_answer_changes_nothing() {
 }
 
 #[test]
-fn what_is_known_is_looked_at_now_and_then() {
+fn learned_responses_are_still_sampled_occasionally() {
     let memory = LearnedResponses::default();
     teach_all(&memory, 99, JSON);
     assert!((0..100).all(|_| memory.is_curious()));
@@ -115,7 +115,7 @@ fn what_is_known_is_looked_at_now_and_then() {
 }
 
 #[test]
-fn what_a_request_said_is_said_again() {
+fn echoed_request_values_are_echoed_again() {
     let memory = LearnedResponses::default();
     for answer in 0..60 {
         let (own, id) = (format!("c-{answer}"), format!("{answer:032x}"));
@@ -140,7 +140,7 @@ fn what_a_request_said_is_said_again() {
 }
 
 #[test]
-fn what_never_changed_is_no_echo() {
+fn a_constant_value_is_not_treated_as_an_echo() {
     let memory = LearnedResponses::default();
     let request = Request::with(&[("content-type", "text/plain")]);
     for answer in 0..60 {
@@ -154,7 +154,7 @@ fn what_never_changed_is_no_echo() {
 }
 
 #[test]
-fn the_configured_answer_fills_what_cannot_be_known() {
+fn the_configured_response_fills_values_that_cannot_be_learned() {
     let memory = LearnedResponses::default();
     for answer in 0..100 {
         let note = ["a b", "c, d; e", "(f)", "g=h i j"][answer % 4].repeat(answer + 1);
@@ -187,7 +187,7 @@ fn the_configured_answer_fills_what_cannot_be_known() {
 }
 
 #[test]
-fn head_has_the_fields_and_no_body() {
+fn a_head_request_gets_the_headers_and_no_body() {
     let memory = LearnedResponses::default();
     teach_all(&memory, 60, JSON);
     let mut request = Request::get();
@@ -200,7 +200,7 @@ fn head_has_the_fields_and_no_body() {
 }
 
 #[test]
-fn a_compressed_answer_goes_to_who_takes_it() {
+fn a_compressed_response_goes_only_to_clients_that_accept_it() {
     let memory = LearnedResponses::default();
     let plain = [("content-type", "text/plain"), ("content-length", "3")];
     let coded = [plain[0], ("content-encoding", "gzip"), plain[1]];
@@ -240,7 +240,7 @@ fn a_compressed_answer_goes_to_who_takes_it() {
 }
 
 #[test]
-fn a_drawn_pace_is_between_two_that_were_seen() {
+fn a_drawn_response_time_lies_between_recorded_ones() {
     let memory = LearnedResponses::default();
     teach_all(&memory, 60, JSON);
     for micros in 1..=2000 {
@@ -256,7 +256,7 @@ fn a_drawn_pace_is_between_two_that_were_seen() {
 }
 
 #[test]
-fn a_body_is_cut_where_real_ones_are() {
+fn a_body_is_split_like_real_bodies() {
     let mut pace = ResponsePacing::after(Duration::ZERO);
     assert_eq!(pace.pieces(10).next(), Some((10, Duration::ZERO)));
     let at = Duration::from_micros;

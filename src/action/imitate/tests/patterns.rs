@@ -42,7 +42,7 @@ fn from(dice: &mut Dice, letters: &[u8], count: usize) -> String {
 }
 
 #[test]
-fn what_varies_is_made_afresh_in_its_form() {
+fn varying_values_are_generated_in_their_pattern() {
     holds("x-request-id", |dice, _| hex(dice, 32), "[0-9a-f]{32}");
     let upper = |dice: &mut Dice, _| hex(dice, 16).to_uppercase();
     holds("x-trace", upper, "[0-9A-F]{16}");
@@ -104,7 +104,7 @@ fn numbers_stay_in_their_range() {
 }
 
 #[test]
-fn a_number_that_tells_how_long_it_took_tells_how_long_it_takes() {
+fn a_duration_header_matches_the_time_of_the_imitated_response() {
     let memory = LearnedResponses::default();
     let mut dice = Dice::default();
     let request = Request::get();
@@ -149,7 +149,7 @@ fn a_number_that_tells_how_long_it_took_tells_how_long_it_takes() {
 }
 
 #[test]
-fn what_tells_the_time_tells_the_time() {
+fn timestamps_and_dates_are_current() {
     let memory = LearnedResponses::default();
     let request = Request::get();
     for answer in 0..120 {
@@ -185,7 +185,7 @@ fn what_tells_the_time_tells_the_time() {
 }
 
 #[test]
-fn a_date_that_everybody_got_in_the_same_second_is_fresh_later() {
+fn a_date_learned_within_one_second_is_current_later() {
     let memory = LearnedResponses::default();
     let fields = |now: Timestamp| {
         let date = HttpDate(now).to_string();
@@ -216,7 +216,7 @@ fn a_date_that_everybody_got_in_the_same_second_is_fresh_later() {
 }
 
 #[test]
-fn what_has_no_form_is_not_made() {
+fn values_without_a_pattern_are_not_generated() {
     let memory = LearnedResponses::default();
     for answer in 0..200 {
         let note = ["a b", "c, d; e", "(f)", "g=h i j"][answer % 4].repeat(answer + 1);
@@ -228,7 +228,7 @@ fn what_has_no_form_is_not_made() {
 proptest::proptest! {
     /// Whatever comes, what is made of it is a value, and nothing panics.
     #[test]
-    fn any_values(values in proptest::collection::vec("[ -~]{0,60}", 60..90)) {
+    fn any_values_can_be_learned_and_imitated(values in proptest::collection::vec("[ -~]{0,60}", 60..90)) {
         let memory = LearnedResponses::default();
         for (answer, value) in values.iter().enumerate() {
             teach(&memory, answer as u32, &[("x-any", value.trim()), ("etag", value.trim())]);
@@ -240,7 +240,7 @@ proptest::proptest! {
 
     /// Like the test before, for similar values.
     #[test]
-    fn any_alike_values(parts in proptest::collection::vec(("[0-9a-z]{1,9}", "[0-9.]{1,12}"), 60..90)) {
+    fn any_similar_values_can_be_learned_and_imitated(parts in proptest::collection::vec(("[0-9a-z]{1,9}", "[0-9.]{1,12}"), 60..90)) {
         let memory = LearnedResponses::default();
         for (answer, (a, b)) in parts.iter().enumerate() {
             teach(&memory, answer as u32, &[("x-any", &format!("{a}; v={b}"))]);

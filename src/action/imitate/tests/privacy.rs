@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn names_that_speak_of_secrets_never_appear() {
+fn headers_with_secret_names_never_appear() {
     for name in [
         "set-cookie",
         "location",
@@ -36,7 +36,7 @@ fn names_that_speak_of_secrets_never_appear() {
 }
 
 #[test]
-fn values_like_tokens_are_neither_kept_nor_repeated() {
+fn token_like_values_are_neither_kept_nor_repeated() {
     for secret in [
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
         "Bearer eyJhbGciOiJub25lIn0.eyJhIjoxfQ.",
@@ -58,7 +58,7 @@ fn values_like_tokens_are_neither_kept_nor_repeated() {
 }
 
 #[test]
-fn words_are_no_tokens() {
+fn ordinary_values_are_not_taken_for_tokens() {
     for (name, public) in [
         ("server", "nginx/1.27.0"),
         (
@@ -84,7 +84,7 @@ fn words_are_no_tokens() {
 }
 
 #[test]
-fn a_value_that_varies_is_not_kept() {
+fn a_varying_value_is_not_kept() {
     let memory = LearnedResponses::default();
     for answer in 0..120 {
         let value = format!("user-{answer:04}@example.com");
