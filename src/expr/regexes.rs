@@ -202,7 +202,7 @@ mod tests {
     use super::{prefixes, rare_byte};
 
     #[test]
-    fn a_byte_is_in_every_match() {
+    fn the_rare_byte_is_in_every_match() {
         assert_eq!(rare_byte(r"/\.(git|env)"), Some(b'.'));
         assert_eq!(rare_byte(r"(?i)\.php$"), Some(b'.'));
         assert_eq!(rare_byte(r"^/a/[0-9]+\.json"), Some(b'.'));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_match_begins_with_one_of_them() {
+    fn every_match_begins_with_one_of_the_prefixes() {
         let shown = |pattern| {
             let texts = prefixes(pattern)?;
             let text = |bytes| String::from_utf8(bytes).unwrap();

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_string_is_kept_until_another_takes_its_slot() {
+    fn a_memoized_string_stays_until_another_uses_its_slot() {
         let memo = FieldMemo::default();
         let [path, other, third] = [4, 5, 12].map(|field| MemoSlot::of(FieldId(field)));
         assert_eq!(memo.get(path), None);

@@ -54,7 +54,7 @@ fn the_deepest_expressions_fit_on_a_small_stack() {
 }
 
 #[test]
-fn what_is_deeper_is_refused_on_a_small_stack() {
+fn expressions_nested_too_deep_are_refused_on_a_small_stack() {
     on_a_small_stack(|| {
         with_env(|env| {
             for piece in [
@@ -88,7 +88,7 @@ fn what_is_deeper_is_refused_on_a_small_stack() {
 }
 
 #[test]
-fn at_most_twenty_mistakes_are_told() {
+fn at_most_twenty_errors_are_reported() {
     with_env(|env| {
         let wrong = |count: usize| vec!["zzz"; count].join(" and ");
         assert_eq!(predicate(&wrong(20), env).unwrap_err().len(), 20);
@@ -101,7 +101,7 @@ fn at_most_twenty_mistakes_are_told() {
 }
 
 #[test]
-fn patterns_share_what_an_expression_may_take() {
+fn regexes_share_the_size_budget_of_their_expression() {
     with_env(|env| {
         let many = |test: &str, count: usize| vec![test; count].join(" or ");
         // A small regex is charged 64 KiB, of 4 MiB.
@@ -123,7 +123,7 @@ fn patterns_share_what_an_expression_may_take() {
 }
 
 #[test]
-fn counted_repetitions_share_what_a_client_could_make_slow() {
+fn counted_repetitions_share_the_time_budget_of_their_expression() {
     let told = |source: &str| {
         with_env(|env| {
             predicate(source, env)
@@ -156,7 +156,7 @@ fn counted_repetitions_share_what_a_client_could_make_slow() {
 }
 
 #[test]
-fn a_client_cannot_blow_a_string_up() {
+fn computed_strings_have_a_maximum_length() {
     let values = vec![("x", "y"); 1000];
     let facts = request().list("http.request.headers", &values);
     let separator = "-".repeat(100);

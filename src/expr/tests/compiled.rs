@@ -18,7 +18,7 @@ fn text(value: &str) -> Option<ScalarValue<'_>> {
 }
 
 #[test]
-fn a_predicate_knows_what_it_reads() {
+fn a_predicate_knows_which_fields_it_reads() {
     let source = r#"http.request.headers["X-Tag"][0] eq "a" and any(http.request.headers["x-tag"][*] eq "b") and http.response.code eq 1 and http.request.method eq "x""#;
     let compiled = with_env(|env| predicate(source, env)).unwrap();
     let fields = [
@@ -38,7 +38,7 @@ fn a_predicate_knows_what_it_reads() {
 }
 
 #[test]
-fn keys_take_the_first_value_where_no_index_stands() {
+fn a_key_part_without_an_index_takes_the_first_value() {
     let request = request();
     assert_eq!(
         eval(r#"http.request.headers["X-TAG"]"#, &request),
@@ -64,7 +64,7 @@ fn keys_take_the_first_value_where_no_index_stands() {
 }
 
 #[test]
-fn keys_have_the_type_of_their_field() {
+fn a_key_part_has_the_type_of_its_field() {
     let request = request();
     assert_eq!(
         eval("ip.src", &request),
@@ -118,7 +118,7 @@ fn fields_and_unchanged_strings_are_borrowed() {
 }
 
 #[test]
-fn only_a_field_alone_is_bare() {
+fn only_a_field_without_functions_is_bare() {
     with_env(|env| {
         let bare = |source| scalar(source, env).unwrap().bare_field();
         assert_eq!(bare("ip.src"), Some(FieldId(id("ip.src"))));
@@ -167,7 +167,7 @@ fn the_table_of_functions_is_complete() {
 }
 
 #[test]
-fn url_decode_undoes_what_it_is_told_to() {
+fn url_decode_follows_its_options() {
     let request = |value: &str| Sample::default().bytes("http.host", value.as_bytes());
     for (source, given, expected) in [
         ("url_decode(http.host)", "a%2Fb+c", "a/b c"),

@@ -149,7 +149,7 @@ fn shown<'a>(source: &'a str, error: &'a ExprError) -> (&'a str, &'a str) {
 }
 
 #[test]
-fn mistakes_are_marked_and_named() {
+fn errors_have_a_span_and_a_message() {
     with_env(|env| {
         for (source, text, message) in PREDICATES {
             let errors = predicate(source, env).unwrap_err();
@@ -182,7 +182,7 @@ fn a_response_field_is_refused_where_there_is_no_response() {
 }
 
 #[test]
-fn all_mistakes_come_in_one_go() {
+fn all_errors_are_reported_at_once() {
     let source = r#"(htp.host eq "x" or ip.src eq 5) and len(ip.src) gt 1 and ip.src in {1 "x"}"#;
     let errors = with_env(|env| predicate(source, env)).unwrap_err();
     let marked: Vec<&str> = errors.iter().map(|error| shown(source, error).0).collect();
@@ -192,7 +192,7 @@ fn all_mistakes_come_in_one_go() {
 }
 
 #[test]
-fn a_list_without_an_index_is_helped() {
+fn a_list_without_an_index_gets_a_hint() {
     let source = r#"http.request.headers["x"] eq "y""#;
     let errors = with_env(|env| predicate(source, env)).unwrap_err();
     let help = errors[0].help.as_deref().unwrap();

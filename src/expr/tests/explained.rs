@@ -36,7 +36,7 @@ fn is(text: &str, lines: &str) {
 }
 
 #[test]
-fn every_part_is_looked_at() {
+fn every_part_is_explained() {
     is(
         r#"http.request.method eq "GET" and (ssl or ip.src in {192.0.2.0/24})"#,
         "false and\n \
@@ -53,7 +53,7 @@ fn every_part_is_looked_at() {
 }
 
 #[test]
-fn what_is_missing_has_no_values() {
+fn missing_fields_have_no_values() {
     is(
         r#"http.referer eq "x""#,
         r#"false http.referer eq "x" | http.referer = "#,
@@ -65,7 +65,7 @@ fn what_is_missing_has_no_values() {
 }
 
 #[test]
-fn lists_show_what_was_asked_of_them() {
+fn lists_show_the_entries_that_were_read() {
     is(
         r#"any(http.request.headers["X-Tag"][*] eq "beta")"#,
         "true any(http.request.headers[\"X-Tag\"][*] eq \"beta\") \
@@ -83,7 +83,7 @@ fn lists_show_what_was_asked_of_them() {
 }
 
 #[test]
-fn functions_show_what_went_in_and_what_came_out() {
+fn functions_show_their_input_and_output() {
     is(
         r#"lower(http.request.uri.path) contains "/login""#,
         "true lower(http.request.uri.path) contains \"/login\" \
@@ -96,7 +96,7 @@ fn functions_show_what_went_in_and_what_came_out() {
 }
 
 #[test]
-fn what_was_read_is_named_by_number_too() {
+fn reads_name_their_fields_by_id_too() {
     let read = explained(r#"http.request.headers["X-Tag"][0] eq "x""#, &request());
     let read = &read.reads[0];
     assert_eq!(
@@ -107,7 +107,7 @@ fn what_was_read_is_named_by_number_too() {
 }
 
 #[test]
-fn the_whole_is_as_the_rule_has_it() {
+fn the_explained_result_is_that_of_the_rule() {
     let facts = request();
     for text in super::truths::all() {
         let whole = with_env(|env| predicate(text, env).unwrap().test(&facts));
@@ -116,7 +116,7 @@ fn the_whole_is_as_the_rule_has_it() {
 }
 
 #[test]
-fn mistakes_are_those_of_the_rule() {
+fn errors_are_those_of_the_rule() {
     for text in ["http.hst eq \"x\"", "ssl and", "http.host"] {
         let (explained, compiled) =
             with_env(|env| (explain(text, env, &request()), predicate(text, env)));
@@ -140,7 +140,7 @@ fn adds_up(part: &ExplainedPart) {
 
 proptest! {
     #[test]
-    fn the_parts_make_the_whole(source in expression(), sample in facts()) {
+    fn the_explained_parts_add_up_to_the_result(source in expression(), sample in facts()) {
         with_env(|env| {
             if source.len() > 4096 { return }
             let whole = predicate(&source, env).unwrap().test(&sample);

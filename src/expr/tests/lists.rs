@@ -36,7 +36,7 @@ fn digits_are_integers_and_strings() {
 }
 
 #[test]
-fn addresses_blocks_and_ranges() {
+fn addresses_networks_and_ranges() {
     let texts = [
         "192.0.2.1..192.0.2.9",
         "::ffff:198.51.100.0/120",
@@ -78,7 +78,7 @@ fn addresses_blocks_and_ranges() {
 }
 
 #[test]
-fn hosts_that_are_addresses_are_strings_too() {
+fn addresses_in_a_list_of_hosts_are_strings_too() {
     let hosts = NamedList::from_texts(["example.com", "192.0.2.1", "10.0.0.0/8"]);
     assert!(hosts.strings().unwrap().contains(b"192.0.2.1"));
     assert!(
@@ -99,7 +99,7 @@ fn rules_share_the_values_of_a_list() {
 }
 
 #[test]
-fn an_empty_list_goes_with_everything_and_holds_nothing() {
+fn an_empty_list_has_every_type_and_contains_nothing() {
     let nobody = NamedList::from_texts([]);
     assert!(!nobody.strings().unwrap().contains(b""));
     assert!(!nobody.ints().unwrap().contains(0));
@@ -107,7 +107,7 @@ fn an_empty_list_goes_with_everything_and_holds_nothing() {
 }
 
 #[test]
-fn a_value_that_does_not_fit_is_named_with_its_line() {
+fn a_value_of_the_wrong_type_is_reported_with_its_line() {
     let entries = [("192.0.2.1", 3), ("curl", 17), ("wget", 18)];
     let entries = entries.map(|(text, line)| ListEntry {
         text: text.into(),
@@ -141,7 +141,7 @@ fn a_value_that_does_not_fit_is_named_with_its_line() {
 }
 
 #[test]
-fn a_hundred_thousand_blocks_are_told_apart() {
+fn a_hundred_thousand_networks_are_distinguished() {
     let v4 =
         |n: u32| u32::from_be_bytes([10, (n >> 14) as u8, (n >> 6) as u8, ((n & 63) * 4) as u8]);
     let v6 = |n: u32| 0x2001_0db8_u128 << 96 | u128::from(n) << 72;
@@ -175,7 +175,7 @@ fn a_hundred_thousand_blocks_are_told_apart() {
 
 /// The last address of such a block looks like IPv4, and the block has more than that.
 #[test]
-fn a_block_that_ends_among_the_mapped_addresses_has_the_others() {
+fn a_network_that_ends_among_mapped_addresses_contains_the_unmapped_ones() {
     for prefix in 80..96 {
         let high = Ipv6Addr::from_bits(0xffff_ffff_ffff);
         let low = Ipv6Addr::from_bits(high.to_bits() & u128::MAX << (128 - prefix));
@@ -188,7 +188,7 @@ fn a_block_that_ends_among_the_mapped_addresses_has_the_others() {
 }
 
 #[test]
-fn a_hundred_thousand_strings_are_told_apart() {
+fn a_hundred_thousand_strings_are_distinguished() {
     let value = |n: u32| format!("agent/{n:x}").into_bytes().into_boxed_slice();
     let set = StringSet::new((0..100_000).map(value));
     for n in (0..100_000).step_by(97) {
@@ -200,7 +200,7 @@ fn a_hundred_thousand_strings_are_told_apart() {
 
 proptest! {
     #[test]
-    fn large_sets_hold_what_their_ranges_hold(
+    fn large_sets_contain_what_their_ranges_contain(
         ranges in prop::collection::vec((any::<i64>(), any::<u16>(), 0u32..64), 9..200),
         probes in prop::collection::vec(any::<i64>(), 20),
     ) {
@@ -227,7 +227,7 @@ proptest! {
     }
 
     #[test]
-    fn large_sets_of_strings_hold_their_values(
+    fn large_sets_of_strings_contain_their_values(
         values in prop::collection::btree_set(prop::collection::vec(any::<u8>(), 0..20), 0..60),
         probe in prop::collection::vec(any::<u8>(), 0..20),
     ) {

@@ -13,7 +13,7 @@ use super::{Sample, request, with_env};
 
 proptest! {
     #[test]
-    fn what_a_test_needs_holds_where_it_holds(
+    fn the_prefilter_holds_wherever_the_predicate_holds(
         source in expression(),
         samples in prop::collection::vec(facts(), 8),
     ) {
@@ -102,7 +102,7 @@ fn regex() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_a_regex_needs_is_in_all_that_it_matches(
+    fn the_prefilter_of_a_regex_accepts_every_match(
         pattern in regex(),
         texts in prop::collection::vec(prop::collection::vec(prop::sample::select(TEXTS), 0..6), 12),
     ) {
@@ -119,7 +119,7 @@ proptest! {
 }
 
 #[test]
-fn a_need_is_as_sharp_as_it_can_be() {
+fn the_prefilter_is_as_narrow_as_possible() {
     let (path, agent) = ("http.request.uri.path", "http.user_agent");
     let cases = [
         (format!("{path} eq \"/Login\""), "is /login"),
@@ -174,7 +174,7 @@ fn a_need_is_as_sharp_as_it_can_be() {
 }
 
 #[test]
-fn the_first_read_is_the_one_that_nothing_stops() {
+fn the_first_read_is_unconditional() {
     let cases = [
         ("ip.src.asnum eq 1 and ssl", Some("ip.src.asnum")),
         ("ssl and ip.src.asnum eq 1", Some("ssl")),
@@ -198,7 +198,7 @@ fn the_first_read_is_the_one_that_nothing_stops() {
 }
 
 #[test]
-fn a_big_set_is_asked_as_a_whole_and_only_without_a_change_of_case() {
+fn a_large_set_is_one_prefilter_unless_the_case_changes() {
     let values: Vec<String> = (0..200).map(|n| format!("\"v{n}\"")).collect();
     let set = values.join(" ");
     let of = |source: String| with_env(|env| show(predicate(&source, env).unwrap().need()));

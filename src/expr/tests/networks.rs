@@ -54,7 +54,7 @@ fn mapped_networks_are_ipv4_networks() {
 
 proptest! {
     #[test]
-    fn agrees_with_a_plain_search(
+    fn a_set_of_networks_agrees_with_a_linear_search(
         nets in proptest::collection::vec((any::<u32>(), 0u8..=32), 0..20),
         ips in proptest::collection::vec(any::<u32>(), 20),
     ) {

@@ -33,7 +33,7 @@ fn strings_without_escapes_are_borrowed() {
 }
 
 #[test]
-fn escapes_are_undone() {
+fn escapes_are_decoded() {
     for (body, expected) in [
         (r#"\"\\\/\b\f\n\r\t"#, Some("\"\\/\u{8}\u{c}\n\r\t")),
         (r"\u0041\u00e9\u2601", Some("Aé☁")),
@@ -61,7 +61,7 @@ fn escapes_are_undone() {
 }
 
 #[test]
-fn names_are_compared_after_their_escapes() {
+fn names_are_compared_after_decoding_escapes() {
     assert_eq!(int(r#"{"\u0061":1}"#, &[name("a")]), Some(1));
     assert_eq!(int(r#"{"a\\":1}"#, &[name("a\\")]), Some(1));
     assert_eq!(int(r#"{"\ud83d":1,"b":2}"#, &[name("b")]), Some(2));
@@ -92,7 +92,7 @@ fn only_plain_integers_are_integers() {
 }
 
 #[test]
-fn hostile_texts_are_missing_and_cost_no_stack() {
+fn hostile_documents_are_missing_and_use_no_stack() {
     let deep = |count| "[".repeat(count) + "1" + &"]".repeat(count);
     assert_eq!(int(&deep(64), &vec![JsonStep::At(0); 64]), Some(1));
     assert_eq!(int(&deep(65), &vec![JsonStep::At(0); 65]), None);
@@ -124,7 +124,7 @@ fn hostile_texts_are_missing_and_cost_no_stack() {
 }
 
 #[test]
-fn base64_of_every_form() {
+fn every_base64_variant_is_decoded() {
     for (text, expected) in [
         ("", Some(&b""[..])),
         ("YQ==", Some(b"a")),
@@ -153,7 +153,7 @@ fn base64_of_every_form() {
 }
 
 #[test]
-fn tokens_have_three_parts_and_a_bound() {
+fn tokens_have_three_parts_and_a_maximum_length() {
     let sub = [name("sub")];
     // {"sub":"u"}
     let body = "eyJzdWIiOiJ1In0";
@@ -178,7 +178,7 @@ fn tokens_have_three_parts_and_a_bound() {
 }
 
 #[test]
-fn a_replacement_has_a_bound() {
+fn a_replacement_has_a_maximum_length() {
     let replace = |pattern: &str, with: &str| {
         let pattern =
             ReplacePattern::Wildcard(WildcardPattern::new(pattern.as_bytes(), true).unwrap());
@@ -232,20 +232,20 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_json_only_if_serde_says_so(text in "[\\[\\]{},:\"0-9eE.+\\-a-ftrulns \\\\]{0,12}") {
+    fn any_text_is_json_only_if_serde_accepts_it(text in "[\\[\\]{},:\"0-9eE.+\\-a-ftrulns \\\\]{0,12}") {
         let ours = json::find(text.as_bytes(), &[]).is_some();
         let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
         prop_assert_eq!(ours, theirs, "{}", text);
     }
 
     #[test]
-    fn base64_is_read_as_bits(bytes in prop::collection::vec(any::<u8>(), 0..20), form in 0..4) {
+    fn base64_agrees_with_a_bitwise_decoder(bytes in prop::collection::vec(any::<u8>(), 0..20), form in 0..4) {
         let text = naive::encode(&bytes, form & 1 == 1, form & 2 == 2);
         prop_assert_eq!(decode_base64(text.as_bytes()), Some(bytes));
     }
 
     #[test]
-    fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..40), path in path()) {
+    fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..40), path in path()) {
         let _ = decode_base64(&bytes);
         let _ = json::find(&bytes, &path).map(|raw| (raw.text(), raw.int(), raw.plain()));
         let _ = claim(&bytes, &path);

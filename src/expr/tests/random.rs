@@ -291,7 +291,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn any_text_is_survived(source in any::<String>()) {
+    fn no_text_causes_a_panic(source in any::<String>()) {
         with_env(|env| {
             let _ = predicate(&source, env);
             let _ = scalar(&source, env);
@@ -299,7 +299,7 @@ proptest! {
     }
 
     #[test]
-    fn any_likely_text_is_survived_and_blamed_within_itself(
+    fn errors_of_plausible_texts_have_spans_within_the_text(
         pieces in prop::collection::vec(prop::sample::select(PIECES), 0..40),
     ) {
         let source = pieces.concat();
@@ -320,7 +320,7 @@ proptest! {
     }
 
     #[test]
-    fn closures_agree_with_the_naive_walk(
+    fn compiled_expressions_agree_with_a_naive_interpreter(
         source in expression(),
         samples in prop::collection::vec(facts(), 8),
     ) {
@@ -335,7 +335,7 @@ proptest! {
     }
 
     #[test]
-    fn sets_hold_what_their_ranges_hold(
+    fn sets_contain_what_their_ranges_contain(
         ranges in prop::collection::vec((0u32..300, 0u32..20), 0..30),
         probe in 0u32..330,
     ) {
