@@ -237,14 +237,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_splits_as_the_standard_library_does(text in "[ab;]{0,12}") {
+        fn splitting_agrees_with_the_standard_library(text in "[ab;]{0,12}") {
             let expected: Vec<_> = text.as_bytes().split(|byte| *byte == b';').collect();
             prop_assert_eq!(split(text.as_bytes(), b';').collect::<Vec<_>>(), expected);
         }
     }
 
     #[test]
-    fn all_are_kept_once_that_is_worth_it() {
+    fn all_pairs_are_cached_after_several_lookups() {
         let pairs = ParsedPairs::default();
         assert!((0..LOOKS).all(|_| pairs.for_lookup(|| vec![1]).is_none()));
         assert_eq!(pairs.for_lookup(|| vec![1]), Some(&[1][..]));

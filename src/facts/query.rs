@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn each_decision() {
+    fn edge_cases_are_parsed_as_specified() {
         one("a=1&b=2", &[("a", "1"), ("b", "2")]);
         one("user=x&%75ser=y", &[("user", "x"), ("user", "y")]);
         one("u%73er=%41%42", &[("user", "AB")]);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_need_not_be_text() {
+    fn values_need_not_be_utf8() {
         assert_eq!(parse("a=%ff%00")[0].1.as_ref(), [0xff, 0]);
     }
 
@@ -124,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_escaped_pair_reads_as_itself(name in ".{1,8}", value in ".{0,8}") {
+        fn an_escaped_pair_is_decoded(name in ".{1,8}", value in ".{0,8}") {
             let escape = |text: &str| -> String {
                 text.bytes().map(|byte| format!("%{byte:02x}")).collect()
             };
@@ -136,7 +136,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_found_is_what_is_parsed(query in "([ab=&+%]|%61|%26|ß){0,16}", nth in 0..3usize) {
+        fn find_agrees_with_parse(query in "([ab=&+%]|%61|%26|ß){0,16}", nth in 0..3usize) {
             let all = parse(&query);
             for name in all.iter().map(|(name, _)| &**name).chain([&b"a"[..]]) {
                 let mut named = all.iter().filter(|(found, _)| **found == *name);
@@ -147,7 +147,7 @@ mod tests {
         }
 
         #[test]
-        fn any_query_is_read(query in any::<String>()) {
+        fn any_query_is_parsed(query in any::<String>()) {
             parse(&query);
         }
     }

@@ -200,7 +200,7 @@ fn protocol_part_of_ja4() {
 }
 
 #[test]
-fn grease_shows_nowhere() {
+fn grease_values_are_ignored() {
     let plain = |extra: &[u16]| {
         let with = |list: &[u16]| numbers(&[extra, list].concat());
         let mut extensions: Vec<(u16, Vec<u8>)> =
@@ -250,7 +250,7 @@ fn versions_of_ja4() {
 }
 
 #[test]
-fn counts_stop_at_99_and_the_kept_string_at_its_bound() {
+fn counts_stop_at_99_and_the_raw_string_at_its_maximum_length() {
     let draft = Draft {
         version: 0x303,
         ciphers: (10_000..12_000).collect(),
@@ -266,7 +266,7 @@ fn counts_stop_at_99_and_the_kept_string_at_its_bound() {
 }
 
 #[test]
-fn server_name_is_as_sent() {
+fn the_server_name_is_kept_as_sent() {
     let named = |body: Vec<u8>| {
         let draft = Draft {
             version: 0x303,
@@ -292,7 +292,7 @@ fn server_name_is_as_sent() {
 }
 
 #[test]
-fn what_is_not_a_whole_hello_is_an_error() {
+fn an_incomplete_client_hello_is_an_error() {
     let whole = captured("firefox144");
     for end in 0..whole.len() {
         assert_eq!(
@@ -323,7 +323,7 @@ fn what_is_not_a_whole_hello_is_an_error() {
 }
 
 #[test]
-fn any_changed_byte_is_survived() {
+fn no_changed_byte_causes_a_panic() {
     for name in ["chrome131", "curl", "openssl_all"] {
         let whole = captured(name);
         for at in 0..whole.len() {
@@ -376,7 +376,7 @@ fn naive_ja4(hello: &ClientHello<'_>) -> String {
 }
 
 #[test]
-fn nothing_is_computed_that_is_not_read() {
+fn fingerprints_are_computed_only_if_read() {
     let found = of_records(&captured("chrome146")).unwrap();
     let computed = || [&found.ja3, &found.ja3_raw, &found.ja4].map(LazyText::is_computed);
     assert_eq!(computed(), [false, false, false]);
@@ -387,7 +387,7 @@ fn nothing_is_computed_that_is_not_read() {
 }
 
 #[test]
-fn what_is_kept_is_small() {
+fn the_kept_sketch_is_small() {
     for row in table("expected.tsv") {
         let whole = captured(&row[0]);
         let message = client_hello(&whole).unwrap();
@@ -403,7 +403,7 @@ fn what_is_kept_is_small() {
 
 proptest! {
     #[test]
-    fn any_body_is_survived(body in prop::collection::vec(any::<u8>(), 0..600), size in 1..200_usize) {
+    fn no_body_causes_a_panic(body in prop::collection::vec(any::<u8>(), 0..600), size in 1..200_usize) {
         let message = [vec![1], sized(3, &body)].concat();
         if let Ok(hello) = ClientHello::parse(&message) {
             let sketch = hello.sketch();
@@ -418,7 +418,7 @@ proptest! {
     }
 
     #[test]
-    fn made_up_hellos_are_kept_whole(
+    fn the_sketch_of_a_random_hello_has_the_same_fingerprints(
         ciphers in prop::collection::vec(any::<u16>(), 0..80),
         extensions in prop::collection::vec(
             (prop_oneof![0..50_u16, any::<u16>()], prop::collection::vec(any::<u8>(), 0..9)), 0..40),

@@ -41,7 +41,7 @@ fn said(asn: Option<u32>, country: Option<&[u8; 2]>) -> GeoOverride {
 }
 
 #[test]
-fn autonomous_systems() {
+fn autonomous_systems_are_looked_up() {
     let geo = geo(&[]);
     for (address, asn) in [
         ("1.0.0.0", Some(15169)),
@@ -58,7 +58,7 @@ fn autonomous_systems() {
 }
 
 #[test]
-fn countries_and_continents() {
+fn countries_and_continents_are_looked_up() {
     let geo = geo(&[]);
     assert_eq!(geo.country(ip("2.125.160.216")), Some(*b"GB"));
     assert_eq!(geo.continent(ip("2.125.160.216")), Some(*b"EU"));
@@ -69,7 +69,7 @@ fn countries_and_continents() {
 }
 
 #[test]
-fn without_databases_nothing_is_known() {
+fn without_databases_every_lookup_is_none() {
     let geo = GeoLookup::open(None, None, Vec::new()).unwrap();
     assert_eq!(geo.asn(ip("1.0.0.1")), None);
     assert_eq!(geo.country(ip("2.125.160.216")), None);
@@ -101,7 +101,7 @@ fn the_most_specific_override_wins() {
 }
 
 #[test]
-fn an_override_leaves_out_what_the_database_says() {
+fn an_override_replaces_only_the_values_it_sets() {
     let geo = geo(&[("2.125.160.0/24", said(Some(5), None))]);
     assert_eq!(geo.asn(ip("2.125.160.216")), Some(5));
     assert_eq!(geo.country(ip("2.125.160.216")), Some(*b"GB"));
@@ -147,7 +147,7 @@ fn damaged_databases_are_refused() {
 }
 
 #[test]
-fn a_file_of_no_format_is_refused() {
+fn a_file_of_unknown_format_is_refused() {
     let error = refused(&data("README.md"));
     assert!(
         error.ends_with("README.md: is neither a MaxMind database (.mmdb) nor a table of iptoasn.com (.tsv, .tsv.gz)"),
@@ -200,7 +200,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn overrides_answer_like_a_plain_search(
+    fn overrides_agree_with_a_linear_search(
         nets in proptest::collection::vec((any::<u8>(), 24u8..=32, 0u32..4, any::<bool>()), 0..30),
     ) {
         let mut said: Vec<(IpNet, GeoOverride)> = Vec::new();
@@ -224,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn no_damage_makes_it_panic(
+    fn no_damaged_database_causes_a_panic(
         cut in any::<prop::sample::Index>(),
         flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         truncate in any::<bool>(),

@@ -50,7 +50,7 @@ fn an_untrusted_peer_is_the_client() {
 }
 
 #[test]
-fn the_last_address_that_is_not_trusted() {
+fn the_last_untrusted_address_is_the_client() {
     assert_eq!(xff(&["1.1.1.1"]), "1.1.1.1");
     assert_eq!(xff(&["6.6.6.6, 1.1.1.1"]), "1.1.1.1");
     assert_eq!(xff(&["6.6.6.6, 1.1.1.1, 10.2.2.2"]), "1.1.1.1");
@@ -62,7 +62,7 @@ fn the_last_address_that_is_not_trusted() {
 }
 
 #[test]
-fn all_trusted_is_the_first() {
+fn if_all_addresses_are_trusted_the_first_is_the_client() {
     assert_eq!(xff(&["10.9.9.9, 10.2.2.2"]), "10.9.9.9");
     assert_eq!(xff(&[]), "10.0.0.1");
 }
@@ -84,7 +84,7 @@ fn ports_are_dropped() {
 }
 
 #[test]
-fn what_is_no_address_ends_the_walk_at_the_hop_before() {
+fn an_invalid_address_ends_the_walk_at_the_previous_hop() {
     for bad in [
         "unknown",
         "",
@@ -108,7 +108,7 @@ fn mapped_addresses_are_ipv4() {
 }
 
 #[test]
-fn forwarded_is_walked_the_same_way() {
+fn the_forwarded_header_is_walked_like_x_forwarded_for() {
     assert_eq!(forwarded(&["for=1.1.1.1"]), "1.1.1.1");
     assert_eq!(
         forwarded(&["for=6.6.6.6, For=\"1.1.1.1:99\";proto=https;by=10.1.1.1"]),
@@ -146,7 +146,7 @@ fn forwarded_that_names_no_address_ends_the_walk() {
 }
 
 #[test]
-fn an_open_quote_swallows_nothing() {
+fn an_unclosed_quote_does_not_hide_later_elements() {
     assert_eq!(forwarded(&["for=\"6.6.6.6, for=1.1.1.1"]), "10.0.0.1");
     assert_eq!(forwarded(&["for=6.6.6.6;x=\"\\", "for=1.1.1.1"]), "1.1.1.1");
     assert_eq!(
@@ -167,7 +167,7 @@ fn a_single_address_header() {
 }
 
 #[test]
-fn an_address_becomes_its_network() {
+fn an_address_is_masked_to_its_network() {
     let network = |v4, v6, address| IpPrefixes { v4, v6 }.network(ip(address)).to_string();
     assert_eq!(
         IpPrefixes::default().network(ip("192.0.2.77")),
@@ -187,7 +187,7 @@ fn an_address_becomes_its_network() {
 
 proptest! {
     #[test]
-    fn a_forged_start_never_changes_what_a_proxy_wrote(forged in "[ -~]{0,40}") {
+    fn a_forged_prefix_never_changes_the_proxys_entry(forged in "[ -~]{0,40}") {
         prop_assert_eq!(xff(&[&format!("{forged}, 1.1.1.1")]), "1.1.1.1");
         let client = forwarded(&[&format!("{forged}, for=1.1.1.1")]);
         prop_assert!(client == "1.1.1.1" || client == "10.0.0.1", "{}", client);
@@ -195,7 +195,7 @@ proptest! {
 }
 
 #[test]
-fn a_trusted_proxys_id_is_taken_over_if_it_can_stand_anywhere() {
+fn a_trusted_proxys_request_id_is_used_if_its_characters_are_safe() {
     let id = |peer: &str, lines: &[&str]| {
         let mut headers = HeaderMap::new();
         for line in lines {

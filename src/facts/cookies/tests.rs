@@ -22,7 +22,7 @@ fn one(line: &str, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn each_decision() {
+fn edge_cases_are_parsed_as_specified() {
     one("a=1; b=2", &[("a", "1"), ("b", "2")]);
     one("a=1;b=2", &[("a", "1"), ("b", "2")]);
     one("a=1, b=2", &[("a", "1, b=2")]);
@@ -54,7 +54,7 @@ fn each_decision() {
 }
 
 #[test]
-fn latin_spaces_are_cut_and_utf8_is_whole() {
+fn latin1_spaces_are_trimmed_and_utf8_is_kept() {
     for (line, expected) in [
         (&b"a=1\xa0"[..], &b"1"[..]),
         (b"a=\xa0\x85 1 \xa0 \x85", b"1"),
@@ -77,7 +77,7 @@ fn a_plain_value_is_borrowed() {
 }
 
 #[test]
-fn lines_are_one_list() {
+fn several_cookie_headers_are_one_list() {
     let found = cookies(&[b"a=1; b=2", b"a=3"]);
     assert_eq!(found.len(), 3);
     assert_eq!(found[2], ("a".into(), "3".into()));
@@ -85,7 +85,7 @@ fn lines_are_one_list() {
 
 proptest! {
     #[test]
-    fn what_is_found_is_what_is_parsed(
+    fn find_agrees_with_parse(
         lines in prop::collection::vec("([ab=; \"%]|%61|%3b){0,12}", 0..3),
         nth in 0..3usize,
     ) {
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn any_line_is_read(line in "[ -~\t]{0,60}") {
+    fn any_cookie_header_is_parsed(line in "[ -~\t]{0,60}") {
         for (name, _) in cookies(&[line.as_bytes()]) {
             prop_assert!(!name.contains([';', '=']));
         }

@@ -196,7 +196,7 @@ mod tests {
     use crate::expr::FieldScheme as _;
 
     #[test]
-    fn what_is_meant_exists_and_what_is_written_does_not() {
+    fn suggested_fields_exist_and_foreign_names_do_not() {
         for (words, field) in ROWS {
             assert!(FieldTable.field(field).is_some(), "{field}");
             for word in words.split(' ') {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_variable_is_the_name_of_an_entry() {
+    fn the_suffix_of_a_variable_is_the_name_of_an_entry() {
         let header = "http.request.headers[\"x-api-key\"][0]";
         assert_eq!(suggest_field("$http_x_api_key").as_deref(), Some(header));
         let cookie = "http.request.cookies[\"session_id\"][0]";

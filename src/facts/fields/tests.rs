@@ -13,7 +13,7 @@ fn names_are_unique() {
 }
 
 #[test]
-fn every_name_finds_its_row_and_no_usable_name_is_refused_first() {
+fn every_name_is_found_and_no_supported_name_is_refused() {
     for (at, field) in all().iter().enumerate() {
         for name in field.aliases.iter().chain([&field.name]) {
             let spec = FieldTable.field(name).unwrap();
@@ -30,7 +30,7 @@ fn every_name_finds_its_row_and_no_usable_name_is_refused_first() {
 
 /// The contract of the rule language: every field with its type and phase.
 #[test]
-fn the_fields_of_the_language() {
+fn the_table_lists_every_field_of_the_language() {
     let groups = [
         (
             ValueType::Bytes,
@@ -84,7 +84,7 @@ fn only_header_names_ignore_case() {
 }
 
 #[test]
-fn fields_that_only_cloudflare_fills_are_refused_with_the_nearest() {
+fn cloudflare_only_fields_are_refused_with_the_nearest_field() {
     for name in [
         "cf.bot_management.score",
         "cf.threat_score",
@@ -123,7 +123,7 @@ fn fields_that_only_cloudflare_fills_are_refused_with_the_nearest() {
 }
 
 #[test]
-fn a_mistyped_name_is_not_a_refusal() {
+fn a_misspelled_name_is_not_refused_as_cloudflare_only() {
     for name in [
         "http.request.uri.pth",
         "ip.sr",
@@ -140,7 +140,7 @@ fn a_mistyped_name_is_not_a_refusal() {
 
 /// What `refusal` names as nearest must exist.
 #[test]
-fn the_nearest_fields_exist() {
+fn suggested_nearest_fields_exist() {
     for name in FieldTable.names() {
         assert!(FieldTable.field(name).is_some());
     }

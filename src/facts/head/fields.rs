@@ -253,7 +253,7 @@ mod tests {
     // No safe constructor accepts a value with one, but hyper trusts its parser and checks nothing
     // in a release build.
     #[test]
-    fn every_control_character_is_seen() {
+    fn every_control_character_is_detected() {
         for byte in 0..=u8::MAX {
             let control = (byte < 0x20 && byte != b'\t') || byte == 0x7f;
             for at in [0, 7, 40] {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn other_spellings_are_found() {
+    fn underscore_aliases_are_detected() {
         for name in [
             "x_forwarded_for",
             "x-forwarded_for",
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_themselves_and_strangers_are_not_twins() {
+    fn canonical_and_unrelated_names_are_not_underscore_aliases() {
         for name in [
             "x-forwarded-for",
             "x-real-ip",

@@ -62,7 +62,7 @@ fn host_and_path_get_their_normal_form() {
 }
 
 #[test]
-fn the_default_port_is_that_of_the_transport() {
+fn the_default_port_depends_on_the_transport() {
     let parts = h1("GET", "/", &[("host", "a.com:80")]);
     assert_eq!(RequestHead::read(&parts, false).unwrap().port, None);
     assert_eq!(RequestHead::read(&parts, true).unwrap().port, Some(80));
@@ -75,7 +75,7 @@ fn connect_is_refused() {
 }
 
 #[test]
-fn targets_other_than_the_origin_form() {
+fn targets_other_than_the_origin_form_are_read_or_refused() {
     let head = |method: &str, uri: &str| {
         let parts = h1(method, uri, &[HOST]);
         RequestHead::read(&parts, true).map(|head| head.uri().into_owned())
@@ -101,7 +101,7 @@ fn targets_other_than_the_origin_form() {
 }
 
 #[test]
-fn exactly_one_valid_host() {
+fn exactly_one_valid_host_is_required() {
     assert_eq!(refusal(&h1("GET", "/", &[])), Some(MalformedRequest::Host));
     assert_eq!(
         refusal(&h1("GET", "/", &[HOST, HOST])),
@@ -116,7 +116,7 @@ fn exactly_one_valid_host() {
 }
 
 #[test]
-fn http_1_0_may_name_no_host() {
+fn http_1_0_does_not_need_a_host() {
     let parts = request("GET", "/", Version::HTTP_10, &[]);
     assert_eq!(RequestHead::read(&parts, true).unwrap().host, "");
     let parts = request("GET", "/", Version::HTTP_10, &[HOST, HOST]);
@@ -143,7 +143,7 @@ fn other_versions_are_refused() {
 }
 
 #[test]
-fn transfer_encoding_is_exactly_chunked() {
+fn transfer_encoding_must_be_exactly_chunked() {
     let coding = |value| with("transfer-encoding", value);
     assert_eq!(coding("chunked"), None);
     assert_eq!(coding("Chunked"), None);
@@ -193,7 +193,7 @@ fn two_transfer_encodings_are_refused() {
 }
 
 #[test]
-fn length_and_coding_exclude_each_other() {
+fn content_length_and_transfer_encoding_exclude_each_other() {
     let (te, cl) = (("transfer-encoding", "chunked"), ("content-length", "1"));
     for fields in [[HOST, te, cl], [HOST, cl, te]] {
         assert_eq!(
@@ -204,7 +204,7 @@ fn length_and_coding_exclude_each_other() {
 }
 
 #[test]
-fn content_length_is_one_number() {
+fn content_length_must_be_one_number() {
     let length = |value| with("content-length", value);
     assert_eq!(length("0"), None);
     assert_eq!(length("18446744073709551615"), None);
@@ -247,7 +247,7 @@ fn white_space_around_a_value_is_refused() {
 }
 
 #[test]
-fn bodies_by_version() {
+fn the_body_length_depends_on_the_version() {
     let get = |parts: &Parts| RequestHead::read(parts, true).unwrap().body;
     assert_eq!(get(&h1("GET", "/", &[HOST])), BodyLength::None);
     let chunked = h1("POST", "/", &[HOST, ("transfer-encoding", "chunked")]);
@@ -259,7 +259,7 @@ fn bodies_by_version() {
 }
 
 #[test]
-fn tabs_and_bytes_above_ascii_may_stand_in_values() {
+fn tabs_and_bytes_above_ascii_are_allowed_in_values() {
     assert_eq!(with("x-a", "tab\there"), None);
     let mut parts = h1("GET", "/", &[HOST]);
     let obs_text = HeaderValue::from_bytes(b"caf\xe9").unwrap();
@@ -268,7 +268,7 @@ fn tabs_and_bytes_above_ascii_may_stand_in_values() {
 }
 
 #[test]
-fn underscore_twins_are_refused() {
+fn underscore_aliases_are_refused() {
     for name in [
         "x_forwarded_for",
         "x-forwarded_proto",
@@ -281,7 +281,7 @@ fn underscore_twins_are_refused() {
 }
 
 #[test]
-fn http_2_has_no_connection_fields() {
+fn http_2_refuses_connection_headers() {
     for (name, value) in [
         ("connection", "close"),
         ("keep-alive", "1"),
@@ -303,7 +303,7 @@ fn http_2_has_no_connection_fields() {
 }
 
 #[test]
-fn a_stream_that_becomes_a_web_socket_has_a_handshake() {
+fn a_websocket_stream_may_carry_handshake_headers() {
     let handshake = [("connection", "upgrade"), ("upgrade", "websocket")];
     let opening = |more: &[(&str, &str)]| {
         let mut parts = h2("https://a.com/", &[&handshake[..], more].concat());
@@ -323,7 +323,7 @@ fn a_stream_that_becomes_a_web_socket_has_a_handshake() {
 }
 
 #[test]
-fn a_websocket_is_asked_for_in_one_way() {
+fn only_a_get_with_both_upgrade_headers_requests_a_websocket() {
     let ask = |method: &str, fields: &[(&str, &str)]| {
         let parts = h1(method, "/", &[&[HOST], fields].concat());
         RequestHead::read(&parts, true).unwrap().upgrade
@@ -342,7 +342,7 @@ fn a_websocket_is_asked_for_in_one_way() {
 }
 
 #[test]
-fn bad_paths_carry_their_reason() {
+fn invalid_paths_are_refused_with_their_reason() {
     let path = |uri| refusal(&h1("GET", uri, &[HOST]));
     assert_eq!(path("/%00"), Some(MalformedRequest::Path(PathError::Nul)));
     assert_eq!(
@@ -354,7 +354,7 @@ fn bad_paths_carry_their_reason() {
 
 proptest! {
     #[test]
-    fn no_head_makes_it_panic(
+    fn no_head_causes_a_panic(
         uri in "(http://)?[a-z/%.:@*?\\[\\]0-9]{0,20}",
         name in "(host|te|connection|upgrade|content-length|transfer-encoding|x_real_ip)",
         value in "[ -~]{0,12}",

@@ -94,7 +94,7 @@ fn hosts_have_one_normal_form() {
 }
 
 #[test]
-fn anything_else_is_refused() {
+fn invalid_hosts_are_refused() {
     for text in REFUSED {
         assert_eq!(parse(text, 443), None, "{text:?}");
     }
@@ -117,7 +117,7 @@ fn a_normal_name_is_borrowed() {
 
 proptest! {
     #[test]
-    fn a_normal_form_is_its_own(text in "[a-zA-Z0-9._:\\[\\]@-]{0,20}|\\PC*") {
+    fn normalizing_twice_changes_nothing(text in "[a-zA-Z0-9._:\\[\\]@-]{0,20}|\\PC*") {
         if let Some(host) = parse(&text, 443) {
             prop_assert!(!host.name.bytes().any(|b| b.is_ascii_uppercase()));
             let again = parse(&host.name, 443).map(|h| h.name.into_owned());

@@ -132,7 +132,7 @@ fn every_spelling_has_its_normal_form() {
 }
 
 #[test]
-fn what_could_mean_another_path_is_refused() {
+fn ambiguous_paths_are_refused() {
     for (path, bad) in REFUSED {
         assert_eq!(normalise(path), Err(*bad), "{path:?}");
     }
@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn tricky_paths_too(path in tricky()) {
+    fn tricky_strings_are_refused_or_have_one_normal_form(path in tricky()) {
         holds(&path)?;
     }
 }

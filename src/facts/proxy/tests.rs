@@ -114,7 +114,7 @@ fn version_2_is_read() {
 }
 
 #[test]
-fn version_2_is_as_long_as_it_says() {
+fn version_2_has_its_declared_length() {
     for (family, rest) in [
         (0x11, &V4[..11]),
         (0x11, &[][..]),
@@ -149,7 +149,7 @@ fn version_2_is_as_long_as_it_says() {
 }
 
 #[test]
-fn a_checksum_is_the_header_s() {
+fn a_checksum_must_match_the_header() {
     // The check value of the polynomial (RFC 3720, appendix B.4, and elsewhere).
     assert_eq!(crc32c_without(b"123456789", 100), 0xe306_9283);
     let with = |sum: [u8; 4]| v2(0x21, 0x11, &[&V4[..], &[CRC32C, 0, 4], &sum].concat());
@@ -163,7 +163,7 @@ fn a_checksum_is_the_header_s() {
 }
 
 #[test]
-fn other_bytes_are_no_header() {
+fn other_bytes_are_rejected() {
     for bytes in [
         &b"GET / HTTP/1.1\r\n"[..],
         b"\x16\x03\x01",
@@ -179,7 +179,7 @@ fn other_bytes_are_no_header() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300), v in 0..3) {
+    fn no_bytes_cause_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), v in 0..3) {
         let bytes = match v {
             0 => bytes,
             1 => [WORD, &bytes].concat(),
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn text_is_survived(line in "PROXY (TCP4|TCP6|UNKNOWN)( [0-9.:]{1,12}){0,5}\r\n.*") {
+    fn no_text_causes_a_panic(line in "PROXY (TCP4|TCP6|UNKNOWN)( [0-9.:]{1,12}){0,5}\r\n.*") {
         check(line.as_bytes())?;
     }
 }

@@ -173,7 +173,7 @@ fn numbers_addresses_and_booleans() {
 }
 
 #[test]
-fn what_is_not_there_is_missing() {
+fn absent_values_are_missing() {
     let parts = parts("/", &[("transfer-encoding", "chunked")]);
     facts(&parts, &NoGeo, |facts| {
         for field in [
@@ -191,7 +191,7 @@ fn what_is_not_there_is_missing() {
 }
 
 #[test]
-fn extensions() {
+fn the_path_extension_is_read() {
     for (path, extension) in [
         ("/a.js", "js"),
         ("/a.b/c", ""),
@@ -209,7 +209,7 @@ fn extensions() {
 }
 
 #[test]
-fn the_wrong_type_or_number_is_missing() {
+fn a_value_of_the_wrong_type_or_index_is_missing() {
     facts(&parts("/", &[]), &NoGeo, |facts| {
         assert_eq!(facts.int(id("http.host")), None);
         assert_eq!(facts.bytes(id("ip.src")), None);
@@ -274,7 +274,7 @@ fn cookies_and_arguments_by_name_and_index() {
 }
 
 #[test]
-fn a_visit_ends_when_told() {
+fn iteration_stops_when_the_callback_breaks() {
     let parts = parts("/?a=1&a=2", &[]);
     facts(&parts, &NoGeo, |facts| {
         let mut seen = 0;
@@ -287,7 +287,7 @@ fn a_visit_ends_when_told() {
 }
 
 #[test]
-fn a_place_is_looked_up_once_and_only_when_asked_for() {
+fn the_geo_database_is_read_once_and_only_if_needed() {
     let geo = Counted::default();
     facts(&parts("/", &[]), &geo, |facts| {
         assert_eq!(text(facts, "http.host").as_deref(), Some("shop.example"));
@@ -300,7 +300,7 @@ fn a_place_is_looked_up_once_and_only_when_asked_for() {
 }
 
 #[test]
-fn the_response_is_seen_only_in_its_phase() {
+fn response_fields_are_set_only_in_the_response_phase() {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", "Text/HTML; charset=utf-8".parse().unwrap());
     headers.insert("x-cost", "7".parse().unwrap());

@@ -9,7 +9,7 @@ use super::{COUNTRY, GeoLookup, GeoOverride, Written, data, geo, ip, said};
 use crate::facts::GeoSource;
 
 #[test]
-fn the_table_is_in_order_and_holds_no_country_twice() {
+fn the_table_is_sorted_and_has_no_duplicate_country() {
     let countries: Vec<_> = continent::TABLE
         .iter()
         .map(|(country, _)| *country)
@@ -24,7 +24,7 @@ fn the_table_is_in_order_and_holds_no_country_twice() {
 }
 
 #[test]
-fn what_is_no_place_has_no_continent() {
+fn codes_without_a_territory_have_no_continent() {
     for code in [b"T1", b"ZZ", b"A1", b"AP", b"de", b"\0\0"] {
         assert_eq!(continent::of(*code), None);
     }
@@ -56,7 +56,7 @@ fn the_table_agrees_with_every_record_of_the_database() {
 }
 
 #[test]
-fn an_override_says_the_continent_or_its_country_does() {
+fn an_override_sets_the_continent_or_derives_it_from_its_country() {
     let only = |continent: &[u8; 2]| GeoOverride {
         continent: Some(*continent),
         ..GeoOverride::default()
@@ -87,7 +87,7 @@ fn an_override_says_the_continent_or_its_country_does() {
 }
 
 #[test]
-fn it_is_told_what_can_be_known() {
+fn the_lookup_knows_which_fields_it_can_provide() {
     let knows = |geo: &GeoLookup| (geo.knows_asn(), geo.knows_country(), geo.knows_continent());
     let with = |said: GeoOverride| {
         let net = "192.0.2.0/24".parse().unwrap();

@@ -44,7 +44,7 @@ fn fault(text: &[u8]) -> String {
 }
 
 #[test]
-fn a_table_is_read_plain_and_packed_whatever_its_name() {
+fn a_table_is_read_plain_and_compressed_under_any_name() {
     let marked = [b"\xef\xbb\xbf", SYSTEMS].concat();
     let members = [packed(&SYSTEMS[..60]), packed(&SYSTEMS[60..])].concat();
     for (name, bytes) in [
@@ -97,7 +97,7 @@ fn a_table_of_countries_and_addresses_as_numbers() {
 }
 
 #[test]
-fn one_file_may_lack_what_it_is_also_given_for() {
+fn one_file_for_both_uses_may_lack_one_of_them() {
     let file = Written::new("countries.tsv", b"1.0.0.0\t1.0.0.255\tAU\n");
     let errors = GeoLookup::open(Some(&file.0), Some(&file.0), Vec::new()).unwrap_err();
     let [error] = errors.as_slice() else {
@@ -110,7 +110,7 @@ fn one_file_may_lack_what_it_is_also_given_for() {
 }
 
 #[test]
-fn one_file_for_both_is_opened_once() {
+fn one_file_for_both_uses_is_opened_once() {
     let file = Written::new("asn.tsv", SYSTEMS);
     let link = Written(file.0.with_extension("link.tsv"));
     std::os::unix::fs::symlink(&file.0, &link.0).unwrap();
@@ -120,14 +120,14 @@ fn one_file_for_both_is_opened_once() {
 }
 
 #[test]
-fn a_damaged_file_given_for_both_is_told_once() {
+fn a_damaged_file_for_both_uses_is_reported_once() {
     let file = Written::new("asn.tsv", b"x");
     let errors = GeoLookup::open(Some(&file.0), Some(&file.0), Vec::new()).unwrap_err();
     assert_eq!(errors.len(), 1);
 }
 
 #[test]
-fn rows_may_come_in_any_order() {
+fn rows_may_be_in_any_order() {
     let text = b"1.0.4.0\t1.0.4.255\t4\tAU\tc\n1.0.0.0\t1.0.0.255\t1\tAU\ta\n\n\
         ::ffff:1.0.2.0\t::ffff:1.0.3.255\t2\tAU\tb\n::2\t2001::\t6\tAU\td\n";
     for (address, expected) in [
@@ -145,7 +145,7 @@ fn rows_may_come_in_any_order() {
 }
 
 #[test]
-fn a_damaged_line_is_named_with_what_would_be_right() {
+fn an_invalid_line_is_reported_with_the_expected_format() {
     let good = "1.0.0.0\t1.0.0.255\t1\tAU\ta\n";
     let one_family = "both ends must be IPv4 or both IPv6";
     for (line, expected) in [
@@ -209,7 +209,7 @@ fn a_damaged_line_is_named_with_what_would_be_right() {
 }
 
 #[test]
-fn a_name_that_tells_the_format_is_believed() {
+fn a_file_extension_determines_the_format() {
     let file = Written::new("asn.mmdb", SYSTEMS);
     let said = refused(&file.0);
     assert!(
@@ -227,7 +227,7 @@ fn a_name_that_tells_the_format_is_believed() {
 }
 
 #[test]
-fn a_gzip_file_that_was_cut_off_or_changed_is_refused() {
+fn a_truncated_or_changed_gzip_file_is_refused() {
     let whole = packed(SYSTEMS);
     for end in [3, 10, 20, whole.len() - 8, whole.len() - 1] {
         let said = fault(&whole[..end]);
@@ -246,7 +246,7 @@ fn a_gzip_file_that_was_cut_off_or_changed_is_refused() {
 }
 
 #[test]
-fn what_unpacks_to_too_much_is_refused() {
+fn a_file_that_decompresses_to_too_much_is_refused() {
     let bomb = packed(&vec![0; 100_000]);
     assert!(bomb.len() < 2_000);
     assert!(matches!(
@@ -257,7 +257,7 @@ fn what_unpacks_to_too_much_is_refused() {
 }
 
 #[test]
-fn a_row_takes_few_bytes() {
+fn a_row_uses_few_bytes() {
     let rows = 500_000u32;
     let mut text = String::new();
     for row in 0..rows / 2 {
@@ -284,7 +284,7 @@ fn a_row_takes_few_bytes() {
 
 proptest! {
     #[test]
-    fn a_table_answers_like_a_plain_search(
+    fn a_table_agrees_with_a_linear_search(
         widths in proptest::collection::vec((0u32..4, 0u32..6, 0u32..3), 1..40),
         order in any::<prop::sample::Index>(),
     ) {
@@ -306,13 +306,13 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), pack in any::<bool>()) {
+    fn no_bytes_cause_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), pack in any::<bool>()) {
         let bytes = if pack { packed(&bytes) } else { [b"\x1f\x8b", &*bytes].concat() };
         let _ = unpack(&bytes, 1 << 20).map(|text| tsv::parse(&text, &[DatabaseUse::Asn]).is_ok());
     }
 
     #[test]
-    fn no_damage_to_a_table_makes_it_panic(
+    fn no_damaged_table_causes_a_panic(
         flips in proptest::collection::vec((0..SYSTEMS.len(), any::<u8>()), 0..6),
     ) {
         let mut bytes = SYSTEMS.to_vec();
