@@ -277,7 +277,7 @@ mod unit {
     use super::*;
 
     #[test]
-    fn only_errors_of_one_client_are_passed_over_at_once() {
+    fn only_errors_of_one_connection_are_retried_immediately() {
         let errno = |n| is_clients(&io::Error::from_raw_os_error(n));
         // ECONNABORTED, EINTR; then EMFILE, ENFILE, ENOMEM, ENOBUFS.
         assert!(errno(103) && errno(4));
@@ -285,7 +285,7 @@ mod unit {
     }
 
     #[test]
-    fn a_gate_counts_what_is_open() {
+    fn a_connection_limit_counts_open_connections() {
         let gate = ConnectionLimit::new(1);
         let drain = super::super::DrainTrigger::default().core();
         let permit = gate.try_enter(&drain).unwrap();
@@ -300,7 +300,7 @@ mod unit {
     }
 
     #[test]
-    fn each_network_has_its_own_count_and_leaves_nothing_behind() {
+    fn each_network_is_counted_separately_and_removed_at_zero() {
         let per_ip = PerIpConnections::default();
         let [a, b] = ["192.0.2.1", "2001:db8::"].map(|ip| ip.parse().unwrap());
         assert!(per_ip.enter(a, 2) && per_ip.enter(a, 2) && per_ip.enter(b, 1));

@@ -252,17 +252,17 @@ mod unit {
     }
 
     #[test]
-    fn a_client_that_is_silent_is_slow_after_its_time_and_not_before() {
+    fn a_silent_client_is_slow_exactly_after_its_timeout() {
         assert_eq!(slow_after(rule(0), |_| 5, |_| true), Some(10));
     }
 
     #[test]
-    fn a_client_that_is_not_waited_for_is_never_slow() {
+    fn a_client_is_never_slow_while_the_gateway_does_not_wait_for_it() {
         assert_eq!(slow_after(rule(100), |_| 0, |_| false), None);
     }
 
     #[test]
-    fn waits_for_an_origin_do_not_add_up() {
+    fn time_spent_waiting_for_the_origin_does_not_count() {
         // Nine seconds for the client, nine for the origin, and so on; never a byte.
         let turns = |second: u64| (second / 9).is_multiple_of(2);
         assert_eq!(slow_after(rule(0), |_| 0, turns), Some(19));
@@ -278,7 +278,7 @@ mod unit {
     }
 
     #[test]
-    fn bytes_of_one_window_do_not_pay_for_the_next() {
+    fn bytes_of_one_window_do_not_count_for_the_next() {
         let stops = |second: u64| 100_000 + second;
         assert_eq!(slow_after(rule(100), stops, |_| true), Some(60));
     }

@@ -113,7 +113,7 @@ mod unit {
     use super::*;
 
     #[test]
-    fn every_connection_has_room_for_its_origin() {
+    fn descriptors_suffice_for_every_connection_and_its_origin() {
         for descriptors in [100, 256, 1024, 65_536, 1 << 20] {
             let connections = connections_for(descriptors, 1, 1) as u64;
             assert!(2 * connections + 38 < descriptors, "{descriptors}");
@@ -127,7 +127,7 @@ mod unit {
     }
 
     #[test]
-    fn what_workers_have_open_is_not_for_connections() {
+    fn descriptors_of_workers_are_not_available_for_connections() {
         for (workers, listeners) in [(1, 1), (16, 1), (64, 2), (64, 8)] {
             let connections = connections_for(2048, workers, listeners);
             let own = workers * (4 + 2 * listeners) + 32;
@@ -142,7 +142,7 @@ mod unit {
     }
 
     #[test]
-    fn the_bound_is_raised_to_what_is_allowed() {
+    fn the_descriptor_limit_is_raised_to_the_maximum() {
         let allowed = getrlimit(Resource::Nofile).maximum;
         assert_eq!(raise_descriptors(), allowed.unwrap_or(u64::MAX));
     }

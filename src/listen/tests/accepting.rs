@@ -10,7 +10,7 @@ fn every_core_listens_on_the_same_port() {
 }
 
 #[test]
-fn the_unspecified_ipv6_address_takes_both_families() {
+fn the_unspecified_ipv6_address_accepts_both_families() {
     run(async {
         let listener = TcpListener::from_std(bind("[::]:0".parse().unwrap()).unwrap()).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -24,7 +24,7 @@ fn the_unspecified_ipv6_address_takes_both_families() {
 }
 
 #[test]
-fn past_the_bound_clients_wait_until_a_place_is_free() {
+fn connections_beyond_the_limit_wait_for_a_free_slot() {
     run(async {
         let site = Site::with_gate(limits(), ConnectionLimit::new(1)).await;
         let mut first = site.connect().await;
@@ -40,7 +40,7 @@ fn past_the_bound_clients_wait_until_a_place_is_free() {
 }
 
 #[test]
-fn a_request_that_comes_a_byte_at_a_time_is_served() {
+fn a_request_sent_byte_by_byte_is_served() {
     run(async {
         let site = Site::open(limits()).await;
         for request in [
@@ -58,7 +58,7 @@ fn a_request_that_comes_a_byte_at_a_time_is_served() {
 }
 
 #[test]
-fn a_preface_that_comes_a_byte_at_a_time_is_http2() {
+fn a_preface_sent_byte_by_byte_is_http2() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = site.connect().await;
@@ -72,7 +72,7 @@ fn a_preface_that_comes_a_byte_at_a_time_is_http2() {
 }
 
 #[test]
-fn half_a_preface_is_waited_for_without_spinning() {
+fn the_rest_of_a_preface_is_awaited_without_spinning() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -93,7 +93,7 @@ fn half_a_preface_is_waited_for_without_spinning() {
 }
 
 #[test]
-fn half_a_preface_and_an_end_is_no_http2() {
+fn half_a_preface_before_a_close_is_not_http2() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = site.connect().await;
@@ -107,12 +107,12 @@ fn half_a_preface_and_an_end_is_no_http2() {
 
 /// Takes all descriptors of the process, so it runs in one of its own.
 #[test]
-fn out_of_descriptors_it_waits_and_goes_on() {
+fn accepting_resumes_after_running_out_of_descriptors() {
     const CHILD: &str = "LOCKGATE_TEST_FEW_DESCRIPTORS";
     if std::env::var_os(CHILD).is_some() {
         return run(starve());
     }
-    let name = "listen::tests::accepting::out_of_descriptors_it_waits_and_goes_on";
+    let name = "listen::tests::accepting::accepting_resumes_after_running_out_of_descriptors";
     let output = std::process::Command::new("sh")
         .args(["-c", "ulimit -n 48 && exec \"$0\" --exact \"$1\""])
         .arg(std::env::current_exe().unwrap())

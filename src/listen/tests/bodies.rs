@@ -10,7 +10,7 @@ fn post(path: &str, fields: &str) -> String {
 }
 
 #[test]
-fn a_body_left_unread_never_becomes_a_request() {
+fn an_unread_body_never_becomes_a_request() {
     for size in [HIDDEN.len(), 100 * HIDDEN.len(), 20_000 * HIDDEN.len()] {
         run(async move {
             let site = Site::open(limits()).await;
@@ -29,7 +29,7 @@ fn a_body_left_unread_never_becomes_a_request() {
 }
 
 #[test]
-fn a_body_that_came_with_its_head_never_becomes_a_request() {
+fn a_body_received_with_its_head_never_becomes_a_request() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = site.connect().await;
@@ -48,7 +48,7 @@ fn a_body_that_came_with_its_head_never_becomes_a_request() {
 }
 
 #[test]
-fn a_chunked_body_left_unread_never_becomes_a_request() {
+fn an_unread_chunked_body_never_becomes_a_request() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = site.connect().await;
@@ -64,7 +64,7 @@ fn a_chunked_body_left_unread_never_becomes_a_request() {
 }
 
 #[test]
-fn the_connection_closes_after_the_answer_to_an_unread_body() {
+fn the_connection_closes_after_the_response_to_an_unread_body() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = site.connect().await;
@@ -76,7 +76,7 @@ fn the_connection_closes_after_the_answer_to_an_unread_body() {
 }
 
 #[test]
-fn a_client_that_goes_on_sending_is_not_reset() {
+fn a_client_that_continues_sending_is_not_reset() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = site.connect().await;
@@ -95,7 +95,7 @@ fn a_client_that_goes_on_sending_is_not_reset() {
 }
 
 #[test]
-fn nobody_is_told_to_continue_for_a_body_that_is_not_read() {
+fn no_100_continue_is_sent_for_a_body_that_is_not_read() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = site.connect().await;
@@ -110,7 +110,7 @@ fn nobody_is_told_to_continue_for_a_body_that_is_not_read() {
 }
 
 #[test]
-fn who_expects_it_is_told_to_continue_when_the_body_is_read() {
+fn a_100_continue_is_sent_when_an_expected_body_is_read() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = site.connect().await;
@@ -156,7 +156,7 @@ fn a_drained_body_leaves_the_connection_usable() {
 }
 
 #[test]
-fn a_body_past_the_bound_or_too_slow_is_given_up() {
+fn draining_stops_at_a_body_that_is_too_long_or_too_slow() {
     for (fields, sent, why) in [
         ("content-length: 2000\r\n", 0, "TooLong"),
         ("content-length: 1000\r\n", 10, "TooSlow"),

@@ -31,7 +31,7 @@ fn idle_and_silent_connections_close_and_busy_ones_finish() {
 }
 
 #[test]
-fn no_connection_is_accepted_any_more() {
+fn no_connection_is_accepted_while_draining() {
     run(async {
         let site = Site::open(limits()).await;
         site.connect()
@@ -50,7 +50,7 @@ fn no_connection_is_accepted_any_more() {
 }
 
 #[test]
-fn http2_is_told_to_go_away_and_its_streams_finish() {
+fn an_http2_connection_gets_goaway_and_its_streams_finish() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = http2::ask(&site, "/held", http2::NO_SETTINGS).await;
@@ -97,7 +97,7 @@ async fn told_to_go(client: &mut Client) {
 }
 
 #[test]
-fn a_core_without_connections_has_ended() {
+fn a_core_without_connections_ends_immediately() {
     run(async {
         let trigger = DrainTrigger::default();
         let drain = trigger.core();
@@ -110,7 +110,7 @@ fn a_core_without_connections_has_ended() {
 }
 
 #[test]
-fn one_listener_of_a_core_can_end_alone() {
+fn one_listener_of_a_core_can_drain_alone() {
     run(async {
         let trigger = DrainTrigger::default();
         let core = trigger.core();
@@ -133,7 +133,7 @@ fn one_listener_of_a_core_can_end_alone() {
 }
 
 #[test]
-fn a_request_on_its_way_is_answered_and_told_that_it_is_the_last() {
+fn a_request_in_transit_gets_a_response_with_connection_close() {
     run(async {
         let site = Site::open(limits()).await;
         let mut idle = site.connect().await;

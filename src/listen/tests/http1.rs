@@ -5,7 +5,7 @@ use super::*;
 const GET: &str = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 
 #[test]
-fn a_connection_is_used_again() {
+fn a_connection_is_reused() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = site.connect().await;
@@ -19,7 +19,7 @@ fn a_connection_is_used_again() {
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_order() {
+fn pipelined_requests_get_responses_in_order() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = site.connect().await;
@@ -32,7 +32,7 @@ fn pipelined_requests_are_answered_in_order() {
 
 /// A client that disconnects gets no response, even if it sent bytes after its request.
 #[test]
-fn a_client_that_leaves_is_noticed_behind_what_it_said() {
+fn a_disconnect_is_detected_behind_pipelined_bytes() {
     let held = "GET /held HTTP/1.1\r\nhost: a\r\n\r\n";
     let upgrade = held.replace("\r\n\r\n", "\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
     let upload = held.replace("\r\n\r\n", "\r\ncontent-length: 2\r\n\r\nxx");
@@ -53,7 +53,7 @@ fn a_client_that_leaves_is_noticed_behind_what_it_said() {
 }
 
 #[test]
-fn more_behind_a_request_than_is_kept_is_answered_too() {
+fn more_pipelined_requests_than_the_buffer_holds_get_responses() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = site.connect().await;
@@ -77,7 +77,7 @@ fn more_behind_a_request_than_is_kept_is_answered_too() {
 }
 
 #[test]
-fn no_answer_closes_without_a_byte_after_the_answers_before_it() {
+fn a_request_without_a_response_closes_the_connection_after_earlier_responses() {
     let silence = "GET /silence HTTP/1.1\r\nhost: a\r\n\r\n";
     let upload = "POST /silence HTTP/1.1\r\nhost: a\r\ncontent-length: 9999999\r\n\r\nbeginning";
     for (asked, answered) in [
@@ -98,7 +98,7 @@ fn no_answer_closes_without_a_byte_after_the_answers_before_it() {
 }
 
 #[test]
-fn what_is_not_http_gets_400_and_a_close() {
+fn invalid_http_gets_400_and_a_close() {
     for garbage in [
         "\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n",
         "GET / HTTP/1.1\r\nbad header\r\n\r\n",
@@ -123,7 +123,7 @@ fn what_is_not_http_gets_400_and_a_close() {
 
 /// The client need not wait for the linger timeout.
 #[test]
-fn the_end_is_told_before_the_rest_is_read() {
+fn the_close_is_sent_before_the_rest_is_read() {
     run(async {
         let upgrade = GET.replace("\r\n\r\n", "\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
         for bytes in [
@@ -166,7 +166,7 @@ fn a_head_too_large_gets_431_and_a_close() {
 }
 
 #[test]
-fn a_target_too_long_gets_414_and_is_said_to() {
+fn a_target_too_long_gets_414_and_is_reported() {
     run(async {
         let wide = ConnectionLimits {
             max_header_bytes: 128 * 1024,
@@ -190,7 +190,7 @@ fn a_target_too_long_gets_414_and_is_said_to() {
 }
 
 #[test]
-fn the_smallest_head_limit_is_kept() {
+fn the_smallest_head_limit_is_enforced() {
     run(async {
         let tight = ConnectionLimits {
             max_header_bytes: 100,
@@ -211,7 +211,7 @@ fn the_smallest_head_limit_is_kept() {
 }
 
 #[test]
-fn a_long_body_is_streamed_both_ways() {
+fn a_long_body_is_streamed_in_both_directions() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = site.connect().await;
@@ -235,7 +235,7 @@ fn a_long_body_is_streamed_both_ways() {
 }
 
 #[test]
-fn a_panic_costs_its_connection_and_nothing_else() {
+fn a_panic_closes_only_its_connection() {
     run(async {
         let site = Site::open(limits()).await;
         let mut other = site.connect().await;
@@ -251,7 +251,7 @@ fn a_panic_costs_its_connection_and_nothing_else() {
 }
 
 #[test]
-fn a_tunnel_keeps_its_place_until_it_ends() {
+fn a_tunnel_counts_as_a_connection_until_it_ends() {
     run(async {
         let site = Site::open(limits()).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

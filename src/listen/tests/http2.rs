@@ -83,7 +83,7 @@ pub(super) fn kinds(mut bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn many_small_and_some_large_answers_all_arrive() {
+fn many_small_and_some_large_responses_all_arrive() {
     run(async {
         let site = Site::open(limits()).await;
         let client = connect(&site).await;
@@ -102,7 +102,7 @@ fn many_small_and_some_large_answers_all_arrive() {
 }
 
 #[test]
-fn a_long_body_is_streamed_both_ways() {
+fn a_long_body_is_streamed_in_both_directions() {
     run(async {
         let site = Site::open(limits()).await;
         let client = connect(&site).await;
@@ -115,7 +115,7 @@ fn a_long_body_is_streamed_both_ways() {
 }
 
 #[test]
-fn a_body_left_unread_ends_its_stream_only() {
+fn an_unread_body_ends_only_its_stream() {
     run(async {
         let site = Site::open(limits()).await;
         let client = connect(&site).await;
@@ -132,7 +132,7 @@ fn a_body_left_unread_ends_its_stream_only() {
 }
 
 #[test]
-fn no_answer_resets_its_stream_and_no_other() {
+fn a_request_without_a_response_resets_only_its_stream() {
     run(async {
         let site = Site::open(limits()).await;
         let client = connect(&site).await;
@@ -159,7 +159,7 @@ fn no_answer_resets_its_stream_and_no_other() {
 }
 
 #[test]
-fn a_panic_costs_its_stream_and_nothing_else() {
+fn a_panic_resets_only_its_stream() {
     run(async {
         let site = Site::open(limits()).await;
         let client = connect(&site).await;
@@ -172,7 +172,7 @@ fn a_panic_costs_its_stream_and_nothing_else() {
 }
 
 #[test]
-fn a_client_that_leaves_ends_what_it_asked_for() {
+fn a_disconnect_cancels_the_requests_in_flight() {
     run(async {
         let site = Site::open(limits()).await;
         let client = connect(&site).await;
@@ -185,7 +185,7 @@ fn a_client_that_leaves_ends_what_it_asked_for() {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_up_the_body_and_nobody_else() {
+fn a_client_that_does_not_read_blocks_only_its_own_body() {
     run(async {
         let site = Site::open(limits()).await;
         let mut stalled = ask(&site, "/stream", WIDE_OPEN).await;
@@ -235,7 +235,7 @@ fn a_head_too_large_is_refused() {
 }
 
 #[test]
-fn what_breaks_the_protocol_gets_goaway_and_a_close() {
+fn a_protocol_violation_gets_goaway_and_a_close() {
     run(async {
         let site = Site::open(limits()).await;
         let mut client = site.connect().await;

@@ -29,7 +29,7 @@ fn post(path: &str, length: usize) -> String {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_given_up_and_its_request_answered() {
+fn a_stalled_body_times_out_and_its_request_gets_a_response() {
     run(async {
         let site = Site::open(paced(0)).await;
         let mut client = site.connect().await;
@@ -42,7 +42,7 @@ fn a_body_that_does_not_come_is_given_up_and_its_request_answered() {
 }
 
 #[test]
-fn a_body_that_dribbles_is_given_up_however_steadily_it_does() {
+fn a_body_below_the_minimum_rate_times_out_even_if_steady() {
     run(async {
         let site = Site::open(paced(100)).await;
         let client = site.connect().await;
@@ -62,7 +62,7 @@ fn a_body_that_dribbles_is_given_up_however_steadily_it_does() {
 }
 
 #[test]
-fn a_body_that_keeps_the_pace_may_take_long() {
+fn a_body_at_the_minimum_rate_may_take_long() {
     run(async {
         let site = Site::open(paced(100)).await;
         let mut client = site.connect().await;
@@ -76,7 +76,7 @@ fn a_body_that_keeps_the_pace_may_take_long() {
 }
 
 #[test]
-fn nobody_is_blamed_for_a_body_that_nobody_reads() {
+fn a_body_that_is_not_read_does_not_time_out() {
     run(async {
         let site = Site::open(paced(100)).await;
         let mut client = site.connect().await;
@@ -88,7 +88,7 @@ fn nobody_is_blamed_for_a_body_that_nobody_reads() {
 }
 
 #[test]
-fn a_body_may_pause_once_its_answer_has_begun() {
+fn a_body_may_pause_after_its_response_has_begun() {
     run(async {
         let site = Site::open(paced(100)).await;
         let mut client = site.connect().await;
@@ -102,7 +102,7 @@ fn a_body_may_pause_once_its_answer_has_begun() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_cut() {
+fn a_client_that_does_not_read_is_disconnected() {
     run(async {
         let site = Site::open(paced(0)).await;
         let mut client = site.connect().await;
@@ -116,7 +116,7 @@ fn a_client_that_does_not_read_is_cut() {
 }
 
 #[test]
-fn the_rest_of_an_answer_is_not_waited_for_either() {
+fn a_client_that_does_not_read_the_rest_of_a_response_is_disconnected() {
     run(async {
         let site = Site::open(paced(0)).await;
         let mut client = site.connect().await;
@@ -130,7 +130,7 @@ fn the_rest_of_an_answer_is_not_waited_for_either() {
 }
 
 #[test]
-fn a_client_that_reads_too_little_is_cut() {
+fn a_client_that_reads_too_slowly_is_disconnected() {
     run(async {
         let site = Site::open(paced(1 << 30)).await;
         let mut client = site.connect().await;
@@ -148,7 +148,7 @@ fn a_client_that_reads_too_little_is_cut() {
 }
 
 #[test]
-fn an_answer_that_has_nothing_to_say_is_not_cut() {
+fn a_response_without_data_to_send_does_not_time_out() {
     run(async {
         let site = Site::open(paced(100)).await;
         let mut client = site.connect().await;
@@ -191,7 +191,7 @@ fn a_stream_without_a_window_is_reset_and_its_connection_stays() {
 }
 
 #[test]
-fn a_stream_whose_body_does_not_come_is_answered() {
+fn a_stream_with_a_stalled_body_gets_a_response() {
     run(async {
         let site = Site::open(paced(100)).await;
         let mut client = site.connect().await;
@@ -214,7 +214,7 @@ fn a_stream_whose_body_does_not_come_is_answered() {
 }
 
 #[test]
-fn a_long_frame_may_take_as_long_as_it_keeps_the_pace() {
+fn a_long_frame_at_the_minimum_rate_may_take_long() {
     run(async {
         let site = Site::open(paced(100)).await;
         let mut client = site.connect().await;
@@ -240,7 +240,7 @@ fn a_long_frame_may_take_as_long_as_it_keeps_the_pace() {
 }
 
 #[test]
-fn a_connection_of_http2_that_does_not_read_is_cut() {
+fn an_http2_connection_that_does_not_read_is_closed() {
     run(async {
         let site = Site::open(paced(0)).await;
         let _client = ask(&site, "/stream", http2::WIDE_OPEN).await;
@@ -252,7 +252,7 @@ fn a_connection_of_http2_that_does_not_read_is_cut() {
 }
 
 #[test]
-fn a_network_has_so_many_connections_and_no_more() {
+fn connections_of_a_network_beyond_the_limit_are_refused() {
     run(async {
         let site = Site::open(limits()).await;
         let timer = || {

@@ -49,7 +49,7 @@ fn a_server_without_sniffing_closes_a_silent_connection_too() {
 }
 
 #[test]
-fn a_head_that_dribbles_is_cut_however_busily_it_does() {
+fn a_slow_head_is_cut_off_even_if_bytes_arrive_steadily() {
     run(async {
         let site = Site::open(within(300, 60_000)).await;
         let mut client = site.connect().await;
@@ -79,7 +79,7 @@ fn the_head_of_a_second_request_has_a_deadline_too() {
 }
 
 #[test]
-fn an_idle_connection_is_closed_in_peace() {
+fn an_idle_connection_is_closed_without_an_error() {
     run(async {
         let site = Site::open(within(60_000, 300)).await;
         let mut client = site.connect().await;
@@ -95,7 +95,7 @@ fn an_idle_connection_is_closed_in_peace() {
 }
 
 #[test]
-fn half_a_head_behind_a_whole_request_has_a_deadline_too() {
+fn half_a_head_behind_a_complete_request_has_a_deadline_too() {
     for whole in [
         "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
         "POST /size HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello",
@@ -114,7 +114,7 @@ fn half_a_head_behind_a_whole_request_has_a_deadline_too() {
 
 /// Some clients end a body with an empty line of their own.
 #[test]
-fn an_empty_line_behind_a_request_begins_no_head() {
+fn an_empty_line_behind_a_request_does_not_begin_a_head() {
     run(async {
         let site = Site::open(within(300, 1500)).await;
         let mut client = site.connect().await;
@@ -139,7 +139,7 @@ fn a_request_in_flight_is_neither_slow_nor_idle() {
 }
 
 #[test]
-fn the_rest_of_an_answer_that_is_read_slowly_is_not_idle() {
+fn a_connection_with_a_slowly_read_response_is_not_idle() {
     run(async {
         let site = Site::open(within(500, 500)).await;
         let mut client = site.connect().await;
@@ -160,7 +160,7 @@ fn the_rest_of_an_answer_that_is_read_slowly_is_not_idle() {
 }
 
 #[test]
-fn an_idle_http2_connection_is_told_and_closed_whatever_pings_it_sends() {
+fn an_idle_http2_connection_gets_goaway_and_closes_despite_pings() {
     run(async {
         let site = Site::open(within(300, 600)).await;
         let mut client = site.connect().await;
@@ -211,7 +211,7 @@ fn an_http2_request_must_follow_the_preface_in_time() {
 }
 
 #[test]
-fn a_core_that_slept_does_not_cut_its_first_connection() {
+fn the_first_connection_after_an_idle_period_is_not_timed_out() {
     run(async {
         let site = Site::open(within(1000, 1000)).await;
         // Longer than any limit, with no connection to sweep.
@@ -228,7 +228,7 @@ fn a_core_that_slept_does_not_cut_its_first_connection() {
 }
 
 #[test]
-fn a_head_of_http2_in_parts_is_cut_whatever_else_is_under_way() {
+fn an_incomplete_http2_head_times_out_despite_other_streams() {
     run(async {
         let site = Site::open(within(300, 60_000)).await;
         let mut client = http2::ask(&site, "/events", http2::NO_SETTINGS).await;
@@ -251,7 +251,7 @@ fn a_head_of_http2_in_parts_is_cut_whatever_else_is_under_way() {
 }
 
 #[test]
-fn half_a_frame_or_half_a_preface_of_http2_is_cut() {
+fn half_an_http2_frame_or_preface_times_out() {
     let whole = [http2::PREFACE, http2::NO_SETTINGS].concat();
     for half in [
         &http2::PREFACE[..16],

@@ -49,7 +49,7 @@ fn head(fields: &str, spoilt: bool) {
 }
 
 #[test]
-fn a_second_framing_field_is_spoilt() {
+fn a_second_framing_header_is_invalidated() {
     head("content-length: 5\r\ntransfer-encoding: chunked", true);
     head("transfer-encoding: chunked\r\ncontent-length: 5", true);
     head("content-length: 5\r\ncontent-length: 5", true);
@@ -65,14 +65,14 @@ fn a_second_framing_field_is_spoilt() {
 }
 
 #[test]
-fn only_the_second_field_is_spoilt() {
+fn only_the_second_header_is_invalidated() {
     let text = "POST / HTTP/1.1\r\ncontent-length: 5\r\ncontent-length: 5\r\n\r\nhello";
     let spoilt = "POST / HTTP/1.1\r\ncontent-length: 5\r\ncontent-length\0 5\r\n\r\nhello";
     assert_eq!(followed(text, text.len()), spoilt);
 }
 
 #[test]
-fn honest_heads_are_left_alone() {
+fn valid_heads_are_unchanged() {
     head("x: y", false);
     head("content-length: 5", false);
     head("transfer-encoding: chunked", false);
@@ -93,7 +93,7 @@ fn honest_heads_are_left_alone() {
 const TWICE: &str = "GET / HTTP/1.1\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n";
 
 #[test]
-fn bodies_are_left_alone() {
+fn bodies_are_unchanged() {
     let length = TWICE.len();
     check(
         &format!("PUT / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n{TWICE}"),
@@ -114,7 +114,7 @@ fn bodies_are_left_alone() {
 }
 
 #[test]
-fn lengths_beyond_all_numbers_do_not_wrap() {
+fn lengths_that_overflow_do_not_wrap() {
     let length = "9".repeat(40);
     check(
         &format!("PUT / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n{TWICE}"),
@@ -128,7 +128,7 @@ fn lengths_beyond_all_numbers_do_not_wrap() {
 }
 
 #[test]
-fn a_length_that_hyper_cannot_hold_is_spoilt() {
+fn a_length_that_hyper_cannot_represent_is_invalidated() {
     head("content-length: 18446744073709551613", false);
     head("content-length: 018446744073709551613", false);
     head("content-length: 18446744073709551614", true);
@@ -139,7 +139,7 @@ fn a_length_that_hyper_cannot_hold_is_spoilt() {
 const CHUNKED: &str = "PUT / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
 
 #[test]
-fn lines_of_trailers_end_in_crlf() {
+fn trailer_lines_must_end_in_crlf() {
     for trailers in ["\r\n", "x: y\r\n\r\n", "x: y\r\nz: \r\n\r\n"] {
         check(
             &format!("{CHUNKED}0\r\n{trailers}GET / HTTP/1.1\r\n\r\n"),
@@ -169,7 +169,7 @@ fn cut(text: &str, piece: usize) -> Option<FramingStop> {
 }
 
 #[test]
-fn what_is_behind_a_request_is_not_followed() {
+fn the_scanner_stops_behind_a_request() {
     for (fields, body) in [
         ("upgrade: websocket", ""),
         ("x: y", ""),
@@ -189,7 +189,7 @@ fn what_is_behind_a_request_is_not_followed() {
 
 /// hyper looks for the end of the trailers in all that follows.
 #[test]
-fn nothing_is_behind_a_spoilt_trailer() {
+fn nothing_follows_an_invalid_trailer() {
     for trailers in ["\n", "x: y\n\r\n", "x: y\r\n\n", "x: y\n\n"] {
         let head = "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
         let text = format!("{head}5\r\nhello\r\n0\r\n{trailers}{TWICE}");
@@ -200,7 +200,7 @@ fn nothing_is_behind_a_spoilt_trailer() {
 }
 
 #[test]
-fn a_read_that_ends_with_a_request_is_not_cut() {
+fn a_read_that_ends_with_a_request_is_not_split() {
     for text in [
         "\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n",
         "POST / HTTP/1.1\r\ncontent-length: 5\r\n\r\nhello",
@@ -217,7 +217,7 @@ fn a_read_that_ends_with_a_request_is_not_cut() {
 }
 
 #[test]
-fn what_proves_to_be_a_request_is_followed() {
+fn scanning_resumes_when_another_request_follows() {
     let mut framing = FramingScanner::new();
     let mut head = *b"GET / HTTP/1.1\r\nupgrade: a\r\n\r\nPOST ";
     let length = head.len() - "POST ".len();
@@ -228,7 +228,7 @@ fn what_proves_to_be_a_request_is_followed() {
 }
 
 #[test]
-fn a_coding_that_is_not_chunked_ends_its_request() {
+fn a_transfer_coding_other_than_chunked_ends_its_request() {
     let start = "POST / HTTP/1.1\r\nTransfer-Encoding:";
     for codings in [
         "",

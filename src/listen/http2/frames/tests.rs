@@ -22,7 +22,7 @@ fn seen(bytes: &[u8], size: usize) -> (Vec<FrameHeader>, bool) {
 }
 
 #[test]
-fn frames_are_seen_however_they_are_split() {
+fn frames_are_recognized_however_they_are_split() {
     let all = [
         bytes(0, kind::SETTINGS, 0, 0, b""),
         bytes(40, kind::HEADERS, 5, 1, &[7; 40]),
@@ -47,7 +47,7 @@ fn frames_are_seen_however_they_are_split() {
 }
 
 #[test]
-fn a_frame_can_follow_only_where_one_has_ended() {
+fn a_frame_can_begin_only_after_the_previous_one_ends() {
     let all = bytes(20, kind::DATA, 0, 1, &[0; 20]);
     for end in 1..all.len() {
         assert!(!seen(&all[..end], 5).1, "{end}");
@@ -71,7 +71,7 @@ fn settings_are_read_however_they_are_split() {
 }
 
 #[test]
-fn the_bytes_before_the_next_frame_are_known() {
+fn the_remaining_bytes_of_a_frame_are_known() {
     let mut frames = FrameScanner::new();
     let all = bytes(20, kind::DATA, 0, 1, &[0; 12]);
     assert!(frames.next(&mut &all[..]).is_some());
@@ -87,7 +87,7 @@ fn short_frame(kind: u8, flags: u8, stream: u32) -> FrameHeader {
 
 /// Whether each of the newest streams was ended, against a plain list.
 #[test]
-fn it_agrees_with_a_list_of_all_streams() {
+fn closed_streams_agree_with_a_list_of_all_streams() {
     let mut opened = ClosedStreams::default();
     let mut ended = std::collections::BTreeSet::new();
     let mut newest: u32 = 1;
@@ -128,7 +128,7 @@ fn it_agrees_with_a_list_of_all_streams() {
 }
 
 #[test]
-fn a_stream_that_is_not_a_client_s_is_never_ended() {
+fn streams_not_opened_by_the_client_are_never_closed() {
     let mut opened = ClosedStreams::default();
     for stream in [0, 2, 4] {
         opened.follow(&short_frame(kind::HEADERS, flag::END_STREAM, stream));
@@ -139,7 +139,7 @@ fn a_stream_that_is_not_a_client_s_is_never_ended() {
 }
 
 #[test]
-fn the_highest_stream_is_counted_too() {
+fn the_highest_stream_id_is_counted_too() {
     let mut opened = ClosedStreams::default();
     opened.follow(&short_frame(kind::HEADERS, flag::END_STREAM, 0x7fff_ffff));
     assert!(opened.is_ended(0x7fff_ffff) && !opened.is_ended(0x7fff_fffd));

@@ -31,7 +31,7 @@ fn taken(frame: &[u8]) -> (u32, H2Violation) {
 }
 
 #[test]
-fn each_kind_has_its_bound() {
+fn each_frame_kind_has_its_limit() {
     let cases: [(&str, u32, Vec<u8>); 12] = [
         ("resets", 100, frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8])),
         // One came with the preface.
@@ -86,7 +86,7 @@ fn each_kind_has_its_bound() {
 }
 
 #[test]
-fn what_was_asked_for_earns_what_comes_with_it() {
+fn sent_data_raises_the_limit_of_related_frames() {
     let (mut meter, now) = meter(100);
     let update = frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 64, 0]);
     let ping = frame(kind::PING, 0, 0, &[0; 8]);
@@ -100,7 +100,7 @@ fn what_was_asked_for_earns_what_comes_with_it() {
 }
 
 #[test]
-fn crumbs_of_a_window_are_bounded_whatever_they_earn() {
+fn tiny_window_updates_are_limited_regardless_of_sent_data() {
     let (mut meter, now) = meter(100);
     let crumb = frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]);
     let mut crumbs = 0;
@@ -112,7 +112,7 @@ fn crumbs_of_a_window_are_bounded_whatever_they_earn() {
 }
 
 #[test]
-fn counts_begin_anew_with_each_window() {
+fn counts_restart_with_each_window() {
     let (mut meter, mut now) = meter(100);
     let reset = frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8]);
     for _ in 0..5 {
@@ -125,7 +125,7 @@ fn counts_begin_anew_with_each_window() {
 }
 
 #[test]
-fn resets_that_the_client_made_us_send_count_with_its_own() {
+fn resets_caused_by_the_client_count_with_its_own() {
     let (mut meter, now) = meter(10);
     let reset = frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8]);
     for _ in 0..5 {
@@ -143,7 +143,7 @@ fn resets_that_the_client_made_us_send_count_with_its_own() {
 }
 
 #[test]
-fn no_bound_on_resets_is_none() {
+fn a_reset_limit_of_zero_is_unlimited() {
     let (mut meter, now) = meter(0);
     let reset = frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8]);
     for _ in 0..10_000 {
@@ -152,7 +152,7 @@ fn no_bound_on_resets_is_none() {
 }
 
 #[test]
-fn the_good_bytes_are_those_before_the_frame_that_breaks() {
+fn only_bytes_before_the_violating_frame_are_accepted() {
     let (mut meter, now) = meter(100);
     let good = frame(kind::DATA, 0, 1, &[0; 50]);
     let bad = frame(kind::PING, 0, 0, &[0; 7]);
@@ -163,7 +163,7 @@ fn the_good_bytes_are_those_before_the_frame_that_breaks() {
 }
 
 #[test]
-fn another_preface_breaks_at_its_first_other_byte() {
+fn a_wrong_preface_is_a_violation_at_its_first_wrong_byte() {
     for end in 0..PREFACE.len() {
         let mut meter = H2Meter::new(100, Instant::now());
         let mut hello = PREFACE.to_vec();
@@ -177,7 +177,7 @@ fn another_preface_breaks_at_its_first_other_byte() {
 }
 
 #[test]
-fn the_first_frame_states_settings() {
+fn the_first_frame_must_be_settings() {
     for first in [
         frame(kind::PING, 0, 0, &[0; 8]),
         frame(kind::SETTINGS, flag::ACK, 0, b""),
@@ -190,7 +190,7 @@ fn the_first_frame_states_settings() {
 }
 
 #[test]
-fn goodbye_is_said_between_two_frames_only() {
+fn goaway_is_sent_only_between_two_frames() {
     let (mut meter, now) = meter(100);
     meter.receive(&frame(kind::HEADERS, flag::END_HEADERS, 7, b"head"), now);
     meter.receive(&frame(kind::PING, 0, 0, b""), now);
@@ -204,7 +204,7 @@ fn goodbye_is_said_between_two_frames_only() {
 }
 
 #[test]
-fn an_error_that_h2_found_is_known_by_its_goaway() {
+fn a_violation_found_by_h2_is_recognized_by_its_goaway() {
     for (code, flood) in [(0, None), (1, Some(false)), (11, Some(true))] {
         let (mut meter, _) = meter(100);
         let payload = [0, 0, 0, 1, 0, 0, 0, code];
@@ -218,7 +218,7 @@ fn an_error_that_h2_found_is_known_by_its_goaway() {
 }
 
 #[test]
-fn the_rest_of_a_preface_or_head_is_owed() {
+fn an_incomplete_preface_or_head_is_open() {
     let now = Instant::now();
     let mut meter = H2Meter::new(100, now);
     let hello = [PREFACE, &frame(kind::SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 1])].concat();

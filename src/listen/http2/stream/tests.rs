@@ -106,7 +106,7 @@ fn write(batched: &mut BatchedStream<Script>, size: usize) -> Poll<io::Result<us
 }
 
 #[test]
-fn many_writes_and_flushes_are_one_write() {
+fn many_writes_and_flushes_are_batched_into_one_write() {
     let script = Script::default();
     let mut batched = BatchedStream::new(script.clone());
     for _ in 0..32 {
@@ -126,7 +126,7 @@ fn many_writes_and_flushes_are_one_write() {
 }
 
 #[test]
-fn nothing_gathered_is_nothing_sent() {
+fn an_empty_buffer_sends_nothing() {
     let script = Script::default();
     let mut batched = BatchedStream::new(script.clone());
     assert!(poll(|cx| batched.poll_send(cx)).is_ready());
@@ -134,7 +134,7 @@ fn nothing_gathered_is_nothing_sent() {
 }
 
 #[test]
-fn a_full_buffer_is_sent_at_once_and_refuses_when_it_cannot_be() {
+fn a_full_buffer_is_sent_immediately_or_refuses_writes() {
     let script = Script::default();
     let mut batched = BatchedStream::new(script.clone());
     let mut taken = 0;
@@ -158,7 +158,7 @@ fn a_full_buffer_is_sent_at_once_and_refuses_when_it_cannot_be() {
 }
 
 #[test]
-fn a_writer_that_was_refused_is_called_when_there_is_room() {
+fn a_refused_writer_is_woken_when_the_buffer_has_space() {
     let script = Script::default();
     let mut batched = BatchedStream::new(script.clone());
     script.then(Next::Block);
@@ -190,7 +190,7 @@ fn bytes_keep_their_order_over_partial_writes() {
 }
 
 #[test]
-fn a_pending_flush_is_tried_again() {
+fn a_pending_flush_is_retried() {
     let script = Script::default();
     let mut batched = BatchedStream::new(script.clone());
     script.0.borrow_mut().flush_blocks = true;
@@ -203,7 +203,7 @@ fn a_pending_flush_is_tried_again() {
 }
 
 #[test]
-fn a_shutdown_sends_what_is_held_first() {
+fn a_shutdown_sends_the_buffer_first() {
     let script = Script::default();
     let mut batched = BatchedStream::new(script.clone());
     assert!(write(&mut batched, 10).is_ready());
@@ -221,7 +221,7 @@ fn a_shutdown_sends_what_is_held_first() {
 }
 
 #[test]
-fn errors_surface() {
+fn write_errors_are_returned() {
     let script = Script::default();
     let mut batched = BatchedStream::new(script.clone());
     assert!(write(&mut batched, 10).is_ready());
@@ -251,7 +251,7 @@ fn errors_surface() {
 }
 
 #[test]
-fn a_peer_that_is_gone_surfaces() {
+fn a_disconnected_peer_is_an_error() {
     let runtime = tokio::runtime::LocalRuntime::new().unwrap();
     runtime.block_on(async {
         let (mine, theirs) = tokio::io::duplex(64);
