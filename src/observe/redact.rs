@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_secret_without_being_asked() {
+    fn credentials_are_redacted_by_default() {
         let redactor = Redactor::without_secret(&["X-Api-Key"]);
         for name in ["Authorization", "COOKIE", "set-cookie", "x-api-key"] {
             assert!(redactor.is_redacted(name), "{name}");

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_a_second_counts_those_left_out() {
+    fn one_line_a_second_counts_the_suppressed_ones() {
         let throttle = LogThrottle::default();
         let admit = |upstream, reason, millis| {
             throttle.admit(upstream, reason, Timestamp::from_millis(millis))
@@ -93,14 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_does_not_silence_the_log() {
+    fn a_clock_set_back_does_not_silence_the_log() {
         let throttle = LogThrottle::default();
         let admit = |secs| throttle.admit("a", "closed", Timestamp::from_secs(secs));
         assert_eq!([admit(100), admit(50), admit(50)], [Some(0), Some(0), None]);
     }
 
     #[test]
-    fn a_new_failure_replaces_the_one_logged_the_longest_ago() {
+    fn a_new_failure_replaces_the_least_recently_logged_one() {
         let throttle = LogThrottle::default();
         let admit =
             |name: &str, millis| throttle.admit(name, "closed", Timestamp::from_millis(millis));

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_comes_in_the_pieces_of_a_real_one_and_is_whole() {
+    fn a_body_is_sent_in_the_pieces_of_a_real_one_and_is_complete() {
         let mut pace = ResponsePacing::after(Duration::ZERO);
         pace.add(10, Duration::ZERO);
         pace.add(30, Duration::from_micros(200));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_at_once_is_left_as_it_is() {
+    fn a_body_without_pauses_is_unchanged() {
         let body = paced(
             Body::from("abc"),
             &ResponsePacing::after(Duration::ZERO),

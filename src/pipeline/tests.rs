@@ -99,7 +99,7 @@ fn fail_once(live: &Arc<RunningGateway>, path: &str) -> std::thread::Result<()> 
 }
 
 #[test]
-fn a_request_under_which_it_fails_is_written_down_once() {
+fn a_request_that_panics_is_logged_once() {
     let name = format!("lockgate-record-{}", std::process::id());
     let folder = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&folder).unwrap();

@@ -25,7 +25,7 @@ fn mistake(hosts: &[&str], path: Option<&str>) -> String {
 }
 
 #[test]
-fn exact_hosts() {
+fn exact_hosts_match() {
     assert!(host_fits("example.com", "example.com"));
     assert!(host_fits("EXAMPLE.com.", "example.com"));
     assert!(host_fits("example.com", "example.com:8443"));
@@ -41,7 +41,7 @@ fn exact_hosts() {
 }
 
 #[test]
-fn hosts_below_a_domain() {
+fn wildcard_hosts_match_subdomains() {
     assert!(host_fits("*.example.com", "a.example.com"));
     assert!(host_fits("*.example.com", "a.b.example.com"));
     assert!(host_fits("*.Example.com", "a.example.com:8443"));
@@ -55,7 +55,7 @@ fn hosts_below_a_domain() {
 }
 
 #[test]
-fn path_templates() {
+fn path_templates_match() {
     for (template, path, expected) in [
         ("/login", "/login", true),
         ("/login", "/login/", false),
@@ -91,7 +91,7 @@ fn path_templates() {
 }
 
 #[test]
-fn no_path_and_no_host_take_anything() {
+fn a_route_without_path_and_host_matches_every_request() {
     let any = pattern(&[], None);
     assert!(any.matches("", "*") && any.matches("a.b", "/x"));
     assert_eq!(any.template(), "/*");
@@ -119,7 +119,7 @@ fn the_first_match_wins() {
 }
 
 #[test]
-fn mistakes_are_explained() {
+fn template_errors_are_explained() {
     for (host, says) in [
         ("https://a.com", "scheme"),
         ("a.com/x", "path"),
@@ -176,7 +176,7 @@ fn location(template: &str, host: &str, target: &str) -> String {
 }
 
 #[test]
-fn redirects_are_filled_in() {
+fn redirect_templates_are_filled_in() {
     let full = "https://{host}{uri}";
     assert_eq!(
         location(full, "A.com:8080", "/x?y=1"),
@@ -201,7 +201,7 @@ fn redirects_are_filled_in() {
 }
 
 #[test]
-fn bad_redirects_are_refused() {
+fn invalid_redirects_are_refused() {
     for (template, says) in [
         ("https://{hst}/", "unknown placeholder `{hst}`"),
         ("https://{host", "not closed"),
@@ -222,7 +222,7 @@ fn bad_redirects_are_refused() {
 
 proptest! {
     #[test]
-    fn no_template_makes_it_panic(host in "\\PC{0,12}", path in "[/a*{}.%2]{0,12}", url in "\\PC{0,12}") {
+    fn no_template_causes_a_panic(host in "\\PC{0,12}", path in "[/a*{}.%2]{0,12}", url in "\\PC{0,12}") {
         let _ = RedirectTemplate::parse(&url);
         if let Ok(pattern) = RoutePattern::parse(&[host], Some(&path)) {
             pattern.matches("a.example:80", "/a/b");

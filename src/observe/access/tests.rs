@@ -58,7 +58,7 @@ fn text_line(record: &AccessRecord<'_>) -> String {
 }
 
 #[test]
-fn every_field_of_the_contract_is_there() {
+fn every_documented_field_is_present() {
     let text = json_line(&record(), &CLOSING);
     assert_eq!(
         text,
@@ -75,7 +75,7 @@ fn every_field_of_the_contract_is_there() {
 }
 
 #[test]
-fn key_fields_keep_their_types_and_missing_is_not_empty() {
+fn key_parts_keep_their_types_and_missing_is_not_empty() {
     let text = |text: &'static [u8]| ScalarValue::Bytes(text.into());
     let name = "http.request.headers[\"x-key\"]";
     let fields = [
@@ -112,7 +112,7 @@ fn key_fields_keep_their_types_and_missing_is_not_empty() {
 }
 
 #[test]
-fn a_text_line_reads_well() {
+fn a_text_line_is_readable() {
     let record = AccessRecord {
         host: Some(b"example.com"),
         path: b"/login",
@@ -131,7 +131,7 @@ fn a_text_line_reads_well() {
 }
 
 #[test]
-fn text_is_for_terminals_only() {
+fn text_is_written_only_to_terminals() {
     let (mut reader, writer) = pipe().unwrap();
     let sink = LineSink::stream(File::from(OwnedFd::from(writer))).unwrap();
     let log = AccessLog::new(sink, LogOutput::Text);
@@ -150,7 +150,7 @@ fn text_is_for_terminals_only() {
 }
 
 #[test]
-fn an_answer_that_broke_off_says_so() {
+fn an_aborted_response_is_logged_as_such() {
     for (cut, word) in AbortReason::ALL.map(|cut| (cut, cut.name())) {
         let closing = AccessEnd {
             cut: Some(cut),
@@ -177,7 +177,7 @@ fn long_durations_stay_numbers() {
 
 proptest! {
     #[test]
-    fn hostile_bytes_stay_inside_their_field(
+    fn hostile_bytes_cannot_leave_their_field(
         path in any::<Vec<u8>>(), host in any::<Option<Vec<u8>>>(),
         agent in any::<Vec<u8>>(), name in any::<String>(), method in any::<String>(),
     ) {

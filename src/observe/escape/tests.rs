@@ -10,7 +10,7 @@ fn made(write: fn(&mut Vec<u8>, &[u8]), value: &[u8]) -> String {
 }
 
 #[test]
-fn json_shows_what_cannot_be_printed() {
+fn json_escapes_unprintable_bytes() {
     assert_eq!(made(json, b"a\"b\\c"), r#""a\"b\\c""#);
     assert_eq!(
         made(json, b"\n\r\t\0\x1b\x7f"),
@@ -24,7 +24,7 @@ fn json_shows_what_cannot_be_printed() {
 }
 
 #[test]
-fn words_are_bare_only_when_nothing_could_be_mistaken() {
+fn values_are_unquoted_only_if_unambiguous() {
     assert_eq!(made(word, b"203.0.113.7"), "203.0.113.7");
     assert_eq!(made(word, b""), "\"\"");
     assert_eq!(made(word, b"a b"), "\"a b\"");
@@ -34,7 +34,7 @@ fn words_are_bare_only_when_nothing_could_be_mistaken() {
 
 proptest! {
     #[test]
-    fn valid_text_comes_back_from_json(value in any::<String>()) {
+    fn valid_text_survives_a_json_round_trip(value in any::<String>()) {
         let back: String = serde_json::from_str(&made(json, value.as_bytes())).unwrap();
         prop_assert_eq!(back, value);
     }

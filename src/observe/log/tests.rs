@@ -22,7 +22,7 @@ fn written(filter: &str, work: impl FnOnce(&LogHandle)) -> String {
 }
 
 #[test]
-fn text_lines_are_for_people() {
+fn text_lines_are_readable() {
     let text = written("", |log| {
         log.configure(Level::INFO, LogOutput::Text);
         let until = Rfc3339(Timestamp::from_secs(1_767_323_645));
@@ -39,7 +39,7 @@ fn text_lines_are_for_people() {
 }
 
 #[test]
-fn json_lines_are_for_machines() {
+fn json_lines_are_valid_json() {
     let text = written("", |log| {
         log.configure(Level::INFO, LogOutput::Json);
         let (pid, most, s) = (331, u64::MAX, "a\nb");
@@ -155,7 +155,7 @@ fn json_is_the_format_where_there_is_no_terminal() {
 }
 
 #[test]
-fn a_log_that_is_off_takes_everything() {
+fn a_disabled_log_accepts_every_line() {
     let log = LogHandle::off();
     log.configure(Level::INFO, LogOutput::Json);
     assert!(log.flush(Duration::ZERO));
@@ -171,7 +171,7 @@ fn a_panic_is_logged_without_the_values_of_clients() {
 
 proptest! {
     #[test]
-    fn no_control_character_comes_through(event in any::<String>(), value in any::<String>()) {
+    fn no_control_character_is_written(event in any::<String>(), value in any::<String>()) {
         let write = |format| {
             written("", |log| {
                 log.configure(Level::INFO, format);

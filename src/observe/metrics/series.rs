@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_belongs_to_its_bucket() {
+    fn an_upper_bound_belongs_to_its_bucket() {
         let histogram = Histogram::default();
         for nanos in [0, 500_000, 500_001, 10_000_000_000, 10_000_000_001] {
             histogram.observe(Duration::from_nanos(nanos));

@@ -67,7 +67,7 @@ fn count_of(metrics: &Metrics, part: &str) -> usize {
 }
 
 #[test]
-fn all_is_there_from_the_start_at_zero() {
+fn all_series_start_at_zero() {
     let metrics = Metrics::new();
     metrics.rule("login", "block", true);
     metrics.listener("[::]:8443");
@@ -153,7 +153,7 @@ fn every_method_has_its_own_row() {
 }
 
 #[test]
-fn a_rule_that_stays_keeps_its_values_and_one_that_goes_leaves_nothing() {
+fn a_kept_rule_keeps_its_values_and_a_removed_one_leaves_none() {
     let metrics = Metrics::new();
     let stays = metrics.rule("stays", "block", false);
     stays.matched_count.inc();
@@ -203,7 +203,7 @@ fn a_candidate_is_counted_where_it_differs_and_only_where_there_is_one() {
 }
 
 #[test]
-fn listeners_and_servers_come_and_go() {
+fn series_of_listeners_and_servers_are_added_and_removed() {
     let metrics = Metrics::new();
     metrics.listener("a").connections.inc();
     metrics.listener("b");
@@ -222,7 +222,7 @@ fn listeners_and_servers_come_and_go() {
 }
 
 #[test]
-fn certificates_end_with_the_first_of_their_name_and_go() {
+fn a_certificate_series_has_the_earliest_expiry_and_is_removed_with_it() {
     let metrics = Metrics::new();
     let of = |name: &str| {
         let labels = format!("listener=\"a\",certificate=\"{name}\"");
@@ -240,7 +240,7 @@ fn certificates_end_with_the_first_of_their_name_and_go() {
 }
 
 #[test]
-fn reloads_say_how_the_last_one_went() {
+fn reload_metrics_show_the_last_result() {
     let metrics = Metrics::new();
     let last = || value(&metrics, "config_last_reload_success");
     metrics.reloads.failed();
@@ -263,7 +263,7 @@ fn every_protocol_error_has_a_series_of_its_own() {
 }
 
 #[test]
-fn totals_from_elsewhere_are_taken_over() {
+fn externally_counted_totals_are_exported() {
     let metrics = Metrics::new();
     metrics.set_evictions(3, 4);
     metrics.set_log_lines_dropped(5);
@@ -277,7 +277,7 @@ fn totals_from_elsewhere_are_taken_over() {
 }
 
 #[test]
-fn a_strange_server_name_cannot_break_the_text() {
+fn an_unusual_server_name_cannot_break_the_exposition() {
     let metrics = Metrics::new();
     metrics.upstream("app", "unix:/run/a\"b\\c\nd");
     assert_eq!(count_of(&metrics, r#"server="unix:/run/a\"b\\c\nd""#), 7);

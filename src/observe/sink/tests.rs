@@ -36,7 +36,7 @@ fn place(name: &str) -> PathBuf {
 }
 
 #[test]
-fn lines_arrive_in_order_and_the_end_of_the_sink_ends_the_stream() {
+fn lines_arrive_in_order_and_dropping_the_sink_ends_the_stream() {
     let (sink, mut reader) = piped();
     let clone = sink.clone();
     for i in 0..1000 {
@@ -53,7 +53,7 @@ fn lines_arrive_in_order_and_the_end_of_the_sink_ends_the_stream() {
 }
 
 #[test]
-fn a_reader_that_stops_costs_lines_and_no_time_and_all_goes_on_when_it_reads_again() {
+fn a_stalled_reader_loses_lines_without_blocking_and_can_resume() {
     let (sink, mut reader) = piped();
     let line = [b'x'; 1023];
     let sent = 3 * CAPACITY / 1024;
@@ -81,7 +81,7 @@ fn a_reader_that_stops_costs_lines_and_no_time_and_all_goes_on_when_it_reads_aga
 }
 
 #[test]
-fn a_reader_that_left_is_reported_once_and_losses_are_counted() {
+fn a_closed_reader_is_reported_once_and_lost_lines_are_counted() {
     let (stderr, mut told) = piped();
     let (log, dispatch) = LogHandle::to(stderr, Clock::System, "");
     log.configure(Level::INFO, LogOutput::Text);
@@ -105,7 +105,7 @@ fn a_reader_that_left_is_reported_once_and_losses_are_counted() {
 }
 
 #[test]
-fn a_full_disk_costs_lines_only() {
+fn a_full_disk_loses_only_lines() {
     let sink = LineSink::stream(File::options().write(true).open("/dev/full").unwrap()).unwrap();
     sink.line(b"one");
     sink.line(b"two");
@@ -114,7 +114,7 @@ fn a_full_disk_costs_lines_only() {
 }
 
 #[test]
-fn a_line_cut_by_an_error_does_not_spoil_the_next() {
+fn a_line_truncated_by_an_error_does_not_corrupt_the_next() {
     let path = place("torn").join("access.log");
     let mut writer = writer(append(&path).unwrap());
     let full = io::Error::from(io::ErrorKind::StorageFull);
@@ -127,7 +127,7 @@ fn a_line_cut_by_an_error_does_not_spoil_the_next() {
 }
 
 #[test]
-fn a_file_is_appended_to_and_not_for_everyone() {
+fn a_file_is_appended_to_and_not_world_readable() {
     let path = place("append").join("access.log");
     for line in ["one", "two"] {
         let sink = LineSink::file(&path).unwrap();
@@ -157,7 +157,7 @@ fn reopening_follows_a_rotation() {
 }
 
 #[test]
-fn a_reopening_that_fails_keeps_the_file() {
+fn a_failed_reopen_keeps_the_file() {
     let place = place("keep");
     let (path, moved) = (place.join("logs/access.log"), place.join("moved"));
     std::fs::create_dir(place.join("logs")).unwrap();
@@ -171,7 +171,7 @@ fn a_reopening_that_fails_keeps_the_file() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_an_error_at_once() {
+fn a_file_that_cannot_be_opened_is_an_immediate_error() {
     assert!(LineSink::file(Path::new("/nowhere/at/all/access.log")).is_err());
 }
 
@@ -191,7 +191,7 @@ fn reader(path: &Path) -> File {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_is_an_error_at_once() {
+fn a_pipe_without_a_reader_is_an_immediate_error() {
     let place = place("unread");
     let path = fifo(&place);
     let (send, opened) = std::sync::mpsc::channel();
@@ -202,7 +202,7 @@ fn a_pipe_that_nobody_reads_is_an_error_at_once() {
 }
 
 #[test]
-fn a_pipe_in_the_file_system_is_a_pipe_like_others() {
+fn a_named_pipe_behaves_like_other_pipes() {
     let place = place("fifo");
     let path = fifo(&place);
     let mut first = reader(&path);

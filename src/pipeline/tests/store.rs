@@ -154,7 +154,7 @@ fn one_in_flight() -> Limiter {
 }
 
 #[test]
-fn each_rule_says_what_happens_while_the_store_is_down() {
+fn each_rule_chooses_its_behaviour_during_a_store_outage() {
     for (on_failure, expected) in [
         (OnStoreFailure::Local, [200, 429]),
         (OnStoreFailure::Open, [200, 200]),
@@ -197,7 +197,7 @@ fn a_deny_rule_needs_no_store() {
 }
 
 #[test]
-fn a_store_that_recovers_decides_again() {
+fn a_store_decides_again_after_an_outage() {
     let rule = rule(
         Limiter::new(Algorithm::FixedWindow, 100, MINUTE),
         OnStoreFailure::Closed,
@@ -234,7 +234,7 @@ fn a_plan_whose_reply_is_lost_has_counted() {
 }
 
 #[test]
-fn a_client_that_disconnects_leaves_its_slot_to_the_next() {
+fn a_disconnect_frees_the_slot_for_the_next_client() {
     let rule = rule(one_in_flight(), OnStoreFailure::Closed);
     TestGateway::run(rule, Clock::System, async |gateway| {
         let faults = gateway.store().faults();
@@ -359,7 +359,7 @@ fn handle() -> Rc<StoreHandle> {
 }
 
 #[tokio::test]
-async fn a_disconnect_during_the_store_call_releases_what_the_call_took() {
+async fn a_disconnect_during_the_store_call_releases_its_slot() {
     let (store, rules) = (
         handle(),
         RuleSet::new(vec![rule(one_in_flight(), OnStoreFailure::Closed)]),
@@ -383,7 +383,7 @@ async fn a_disconnect_during_the_store_call_releases_what_the_call_took() {
 }
 
 #[tokio::test]
-async fn counting_a_response_waits_behind_it_and_a_full_queue_drops() {
+async fn responses_are_counted_in_the_background_and_dropped_if_the_queue_is_full() {
     const QUEUE: u64 = 1024;
     let id = RuleId {
         identity: 1,

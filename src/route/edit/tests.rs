@@ -50,7 +50,7 @@ fn pairs(fields: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_prefix_is_left_out_of_the_normal_form() {
+fn a_prefix_is_stripped_from_the_normal_form() {
     let strip = ForwardPath::without("/api").unwrap();
     for (sent, gets) in [
         ("/api", "/"),
@@ -79,7 +79,7 @@ fn a_prefix_is_left_out_of_the_normal_form() {
 }
 
 #[test]
-fn what_is_left_is_in_normal_form() {
+fn the_stripped_path_is_in_normal_form() {
     let strip = ForwardPath::without("/api").unwrap();
     for sent in ["/api//x", "/api/./../api//", "/api/%2e/x", "/api/a/b/../c"] {
         let left = target(&strip, sent);
@@ -101,7 +101,7 @@ fn the_bytes_of_the_client_are_kept() {
 }
 
 #[test]
-fn a_prefix_is_whole_segments_in_normal_form() {
+fn a_prefix_consists_of_whole_segments_in_normal_form() {
     for (prefix, mistake) in [
         ("api", "`api` is not a path; it starts with `/`"),
         ("/", "every path starts with `/`"),
@@ -120,7 +120,7 @@ fn a_prefix_is_whole_segments_in_normal_form() {
 }
 
 #[test]
-fn the_order_of_what_stays_is_kept() {
+fn the_order_of_remaining_headers_is_kept() {
     let head = [("a", "1"), ("b", "2"), ("c", "3"), ("b", "4"), ("d", "5")];
     let edits = fields(&[("x", "set"), ("c", "new")], &["a", "none"]);
     let expected = [
@@ -138,7 +138,7 @@ fn the_order_of_what_stays_is_kept() {
 }
 
 #[test]
-fn framing_is_the_gateway_s() {
+fn framing_headers_cannot_be_edited() {
     let both = [
         "connection",
         "content-length",
