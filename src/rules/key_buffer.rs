@@ -133,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_list_however_long(
+        fn the_buffer_behaves_like_a_vec_at_any_length(
             parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..90), 0..8),
             length in 0..300usize,
             range in (0..300usize, 0..300usize).prop_map(|(start, end)| start..end),

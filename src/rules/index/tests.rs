@@ -59,7 +59,7 @@ impl FieldFacts for Asked {
 }
 
 #[test]
-fn only_the_rules_whose_guard_holds_are_candidates() {
+fn only_rules_whose_guard_holds_are_evaluated() {
     let mut rules: Vec<String> = (0..500).map(|n| path(&format!("/p{n}"))).collect();
     rules.push("starts_with(http.request.uri.path, \"/P7\")".into());
     rules.push("http.request.uri.path wildcard \"/p7*\"".into());
@@ -73,7 +73,7 @@ fn only_the_rules_whose_guard_holds_are_candidates() {
 }
 
 #[test]
-fn what_all_rules_ask_for_is_no_guard() {
+fn a_condition_shared_by_all_rules_is_not_a_guard() {
     let rules = (0..100).map(|n| format!("{} and ip.src.asnum eq {n}", path("/login")));
     let index = index(&rules.collect::<Vec<_>>(), &[]);
     let asked = Asked {
@@ -85,7 +85,7 @@ fn what_all_rules_ask_for_is_no_guard() {
 }
 
 #[test]
-fn a_value_that_few_rules_ask_for_has_no_group() {
+fn a_value_used_by_few_rules_is_not_indexed() {
     let rules: Vec<String> = (0..3).map(|n| path(&format!("/p{n}"))).collect();
     assert!(index(&rules, &[]).is_idle());
     let rules: Vec<String> = (0..4).map(|n| path(&format!("/p{n}"))).collect();
@@ -93,7 +93,7 @@ fn a_value_that_few_rules_ask_for_has_no_group() {
 }
 
 #[test]
-fn a_costly_value_is_indexed_for_many_rules_or_where_it_is_read_anyway() {
+fn an_expensive_value_is_indexed_for_many_rules_or_if_read_anyway() {
     let asns = |count| {
         (0..count)
             .map(|n| format!("ssl and ip.src.asnum eq {n}"))
@@ -125,7 +125,7 @@ fn a_value_is_read_once_and_only_when_its_first_rule_is_reached() {
 }
 
 #[test]
-fn rules_on_many_different_headers_are_found_by_the_names_that_are_there() {
+fn rules_on_many_headers_are_found_by_the_header_names_present() {
     let rule = |n| format!("http.request.headers[\"X-{n}\"][0] matches \"[0-9]\"");
     let rules: Vec<String> = (0..100).map(rule).collect();
     let index = index(&rules, &[]);
@@ -133,7 +133,7 @@ fn rules_on_many_different_headers_are_found_by_the_names_that_are_there() {
 }
 
 #[test]
-fn long_strings_are_known_by_their_start() {
+fn long_strings_are_indexed_by_their_prefix() {
     let long = "/0123456789abcdef".repeat(5);
     let mut rules: Vec<String> = (0..20).map(|n| path(&format!("/{n}"))).collect();
     rules.push(path(&long));
@@ -147,7 +147,7 @@ fn long_strings_are_known_by_their_start() {
 }
 
 #[test]
-fn a_few_strings_are_known_by_how_they_begin() {
+fn a_few_strings_are_indexed_by_their_prefix() {
     let mut rules: Vec<String> = (0..4).map(|n| path(&format!("/{n}"))).collect();
     rules.push(path("/account/login"));
     rules.push("starts_with(http.request.uri.path, \"/account/\")".to_owned());
@@ -163,7 +163,7 @@ fn a_few_strings_are_known_by_how_they_begin() {
 }
 
 #[test]
-fn more_rules_than_marks_hold_in_place_are_found_too() {
+fn more_rules_than_the_inline_bitmap_holds_are_found() {
     let rules: Vec<String> = (0..5000).map(|n| path(&format!("/p{n}"))).collect();
     assert_eq!(found(&index(&rules, &[]), "/p4999"), [4999]);
 }

@@ -17,7 +17,7 @@ const OTHER: RuleId = RuleId {
 };
 
 #[test]
-fn a_candidate_stands_before_its_rule_with_a_counter_of_its_own() {
+fn a_candidate_precedes_its_rule_and_has_its_own_counter() {
     let mut tried = tried();
     tried.cost = RuleCost::Fixed(3);
     tried.key = key(&["ip.src"], MissingPart::Group);
@@ -39,7 +39,7 @@ fn a_candidate_stands_before_its_rule_with_a_counter_of_its_own() {
 }
 
 #[test]
-fn a_candidate_only_does_what_would_be_done_in_the_rules_place() {
+fn a_candidate_runs_the_operation_that_its_rule_would_run() {
     let (zero, ban) = (Duration::ZERO, Duration::from_secs(60));
     let late = || separate("http.response.code eq 401");
     let cases = [
@@ -85,7 +85,7 @@ fn a_skipped_rule_skips_its_candidate() {
 }
 
 #[test]
-fn only_where_the_two_differ_is_it_noted() {
+fn only_a_difference_between_rule_and_candidate_is_recorded() {
     let second = || [within(3, 1_000)];
     let cases = [
         (within(1, 1), within(3, 1_000), None),
@@ -137,7 +137,7 @@ fn only_where_the_two_differ_is_it_noted() {
 }
 
 #[test]
-fn a_candidate_that_would_act_marks_nothing_on_what_is_only_counted() {
+fn a_candidate_records_nothing_for_a_request_that_is_only_counted() {
     let decision = decide(
         &set([tried()]),
         &Ask::post("/b"),
@@ -159,7 +159,7 @@ fn a_dry_run_and_its_candidate_are_compared_too() {
 }
 
 #[test]
-fn a_candidates_queue_holds_nobody() {
+fn a_candidates_queue_holds_no_request() {
     let mut waits = within(1, 1);
     waits.1 = waits
         .1
@@ -174,7 +174,7 @@ fn a_candidates_queue_holds_nobody() {
 }
 
 #[test]
-fn the_response_is_charged_to_both_and_told_of_one() {
+fn the_response_is_charged_to_both_and_recorded_for_the_rule_only() {
     let mut tried = tried();
     tried.scope = separate("http.response.code eq 401");
     let rules = set([tried]);
@@ -194,12 +194,12 @@ fn the_response_is_charged_to_both_and_told_of_one() {
 }
 
 #[test]
-fn the_store_keeps_what_belongs_to_candidates() {
+fn candidates_have_their_own_identities_in_the_store() {
     assert_eq!(set([tried(), rule()]).identities(), [1, 9, 1]);
 }
 
 #[test]
-fn a_rule_without_a_limit_tries_nothing() {
+fn a_deny_rule_has_no_candidate_step() {
     let mut deny = tried();
     deny.limiter = None;
     deny.action = Action::Log;

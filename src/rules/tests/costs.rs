@@ -7,7 +7,7 @@ use super::{Ask, answered_with, rule, same, separate, set, with_env};
 use crate::expr::scalar;
 
 #[test]
-fn a_cost_is_a_number_or_what_an_expression_says() {
+fn a_cost_is_a_number_or_the_result_of_an_expression() {
     let json = r#"lookup_json_integer(http.request.headers["x-json"][0], "a")"#;
     let cases = [
         (RuleCost::Fixed(4), "", 4),
@@ -28,7 +28,7 @@ fn a_cost_is_a_number_or_what_an_expression_says() {
 }
 
 #[test]
-fn what_is_only_looked_at_asks_for_one_unit() {
+fn a_peek_asks_for_one_unit() {
     let mut dear = rule();
     dear.cost = RuleCost::Fixed(4);
     let rules = set([dear]);
@@ -40,7 +40,7 @@ fn what_is_only_looked_at_asks_for_one_unit() {
 }
 
 #[test]
-fn a_cost_of_the_response_counts_at_the_response() {
+fn a_response_cost_is_charged_in_the_response_phase() {
     for cost in [computed("http.response.code"), header()] {
         let mut rule = rule();
         assert!(!rule.counts_response());
@@ -59,7 +59,7 @@ fn a_cost_of_the_response_counts_at_the_response() {
 }
 
 #[test]
-fn what_does_not_match_count_is_known_before_the_response() {
+fn a_request_that_cannot_match_count_is_decided_before_the_response() {
     let mut late = rule();
     late.cost = header();
     late.ban = std::time::Duration::from_secs(60).into();
@@ -79,7 +79,7 @@ fn what_does_not_match_count_is_known_before_the_response() {
 }
 
 #[test]
-fn a_header_that_is_no_whole_number_counts_nothing() {
+fn a_cost_header_that_is_not_a_whole_number_charges_nothing() {
     let mut late = rule();
     late.cost = header();
     let rules = set([late]);
@@ -100,7 +100,7 @@ fn a_header_that_is_no_whole_number_counts_nothing() {
 }
 
 #[test]
-fn a_cost_is_found_again_with_the_response() {
+fn a_cost_is_evaluated_again_with_the_response() {
     let mut late = rule();
     late.scope = separate("http.response.code eq 401");
     late.cost = computed("http.response.code");

@@ -8,7 +8,7 @@ use crate::decision::{Action, Decision, QuotaStatus, RuleEventKind, RuleIndex, V
 use crate::limit::{Algorithm, CounterReading, Limiter};
 
 #[test]
-fn below_the_limit_a_request_is_forwarded_and_told() {
+fn below_the_limit_a_request_is_forwarded_with_its_quota() {
     let decision = decide(&set([rule()]), &[within(4, 120_000)]);
     assert_eq!(decision.verdict, Verdict::Forward);
     assert_eq!(decision.credit, None);
@@ -20,7 +20,7 @@ fn below_the_limit_a_request_is_forwarded_and_told() {
 }
 
 #[test]
-fn over_the_limit_it_is_refused_with_a_wait_in_whole_seconds_rounded_up() {
+fn above_the_limit_a_request_is_refused_with_a_wait_rounded_up_to_seconds() {
     for (millis, seconds) in [(0, 1), (1, 1), (1_000, 1), (1_001, 2), (42_000, 42)] {
         let decision = decide(&set([rule()]), &[over(Some(millis))]);
         let expected = Verdict::Block {
@@ -38,7 +38,7 @@ fn over_the_limit_it_is_refused_with_a_wait_in_whole_seconds_rounded_up() {
 }
 
 #[test]
-fn a_ban_is_told_until_its_end() {
+fn the_wait_of_a_ban_lasts_until_its_end() {
     for started in [true, false] {
         let decision = decide(&set([rule()]), &[banned(599_001, started)]);
         let expected = Verdict::Block {
@@ -51,7 +51,7 @@ fn a_ban_is_told_until_its_end() {
 }
 
 #[test]
-fn the_longest_wait_counts_and_none_if_no_wait_helps() {
+fn the_longest_wait_is_used_and_none_if_no_wait_helps() {
     let three = || set([rule(), rule(), rule()]);
     let waits =
         |result: &[(KeyStatus, Option<CounterReading>)]| match decide(&three(), result).verdict {
@@ -81,7 +81,7 @@ fn the_longest_wait_counts_and_none_if_no_wait_helps() {
 }
 
 #[test]
-fn only_blocking_rules_that_this_request_has_filled_are_peeked_at_again() {
+fn only_blocking_rules_filled_by_this_request_are_peeked_again() {
     let rules = set([rule(), with(Action::Log, false), rule(), rule()]);
     let plan = Ask::post("/a").facts(|facts| rules.plan(facts));
     let filled = |found: &[(KeyStatus, Option<CounterReading>)]| -> Vec<bool> {
@@ -121,7 +121,7 @@ fn a_rule_that_this_request_filled_up_extends_the_wait_but_never_shortens_it() {
 }
 
 #[test]
-fn later_rules_are_neither_told_nor_marked() {
+fn rules_after_the_deciding_one_add_neither_quotas_nor_events() {
     let decision = decide(
         &set([rule(), rule()]),
         &[over(Some(5_000)), over(Some(9_000))],
@@ -155,7 +155,7 @@ fn each_action_has_its_verdict() {
 }
 
 #[test]
-fn the_log_names_the_rule_that_stopped_before_one_that_only_recorded() {
+fn a_refusing_rule_is_logged_in_preference_to_a_log_rule() {
     let rules = set([with(Action::Log, false), with(Action::Log, false), rule()]);
     let recorded = decide(
         &rules,
@@ -170,7 +170,7 @@ fn the_log_names_the_rule_that_stopped_before_one_that_only_recorded() {
 }
 
 #[test]
-fn a_dry_run_only_marks() {
+fn a_dry_run_only_records_an_event() {
     for action in [Action::Block, Action::Shadow, Action::Log, Action::Allow] {
         let rules = set([with(action, true), rule()]);
         let decision = decide(&rules, &[over(Some(5_000)), over(Some(9_000))]);
@@ -189,7 +189,7 @@ fn a_dry_run_only_marks() {
 }
 
 #[test]
-fn a_rule_without_a_limit_refuses_without_a_wait_or_a_quota() {
+fn a_deny_rule_refuses_without_a_wait_or_a_quota() {
     let mut deny = rule();
     deny.limiter = None;
     deny.scope = same(r#"http.request.uri.path eq "/a""#);
@@ -203,7 +203,7 @@ fn a_rule_without_a_limit_refuses_without_a_wait_or_a_quota() {
 }
 
 #[test]
-fn a_client_is_told_no_more_than_the_limit_is_left() {
+fn the_remaining_quota_never_exceeds_the_limit() {
     let minute = Duration::from_secs(60);
     let limiter = |burst| Limiter {
         burst,
@@ -261,7 +261,7 @@ fn the_quota_of_a_rule_that_counts_the_response_includes_this_response() {
 }
 
 #[test]
-fn results_that_fit_no_step_are_left_out() {
+fn results_without_a_step_are_ignored() {
     let rules = set([rule()]);
     let step_result = StepResult {
         step: 9,

@@ -36,7 +36,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn an_index_changes_no_plan(
+    fn an_index_never_changes_the_plan(
         drafts in prop::collection::vec(draft(), 1..40),
         asks in prop::collection::vec(drawn(), 1..8),
         least in 1usize..4,

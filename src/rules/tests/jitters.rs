@@ -43,7 +43,7 @@ fn a_limit_stays_for_its_hour() {
 }
 
 #[test]
-fn rules_and_keys_have_luck_of_their_own() {
+fn each_rule_and_key_has_its_own_jitter() {
     let (one, other) = (
         set([jittered(1, 1_000, 500_000)]),
         set([jittered(2, 1_000, 500_000)]),
@@ -65,7 +65,7 @@ fn every_gateway_draws_the_same() {
 const KNOWN: [u64; 4] = [1395, 1375, 1165, 819];
 
 #[test]
-fn a_burst_is_drawn_alike_and_nothing_below_one() {
+fn a_burst_gets_the_same_jitter_and_is_at_least_one() {
     let mut bucket = jittered(1, 10, 900_000);
     let minute = Duration::from_secs(60);
     let limiter = Limiter::new(Algorithm::TokenBucket, 10, minute);
@@ -93,7 +93,7 @@ fn a_burst_is_drawn_alike_and_nothing_below_one() {
 }
 
 #[test]
-fn a_candidate_has_the_luck_of_its_rule() {
+fn a_candidate_has_the_jitter_of_its_rule() {
     let mut tried = jittered(1, 100, 200_000);
     tried.candidate = Some(CandidateLimit {
         id: RuleId {
@@ -140,7 +140,7 @@ fn limit(rules: &RuleSet, client: u32, now: Timestamp) -> u64 {
 }
 
 #[test]
-fn without_jitter_the_limit_is_the_limit() {
+fn without_jitter_the_limit_is_exact() {
     let plan = Ask::post("/a").facts(|facts| set([rule()]).plan(facts));
     assert_eq!(plan.steps[0].limiter, rule().limiter.unwrap());
 }

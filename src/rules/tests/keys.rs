@@ -14,7 +14,7 @@ const TWO: &[&str] = &[
 ];
 
 #[test]
-fn a_bare_address_is_its_network() {
+fn an_address_key_part_is_its_network() {
     let key = key(&["ip.src"], MissingPart::Group);
     let from = |ip: &str| {
         let mut ask = Ask::get("/");
@@ -30,7 +30,7 @@ fn a_bare_address_is_its_network() {
 }
 
 #[test]
-fn a_missing_part_an_empty_one_and_none_differ() {
+fn a_missing_part_an_empty_part_and_no_part_differ() {
     let one = key(&TWO[..1], MissingPart::Group);
     let missing = bytes(&one, &Ask::get("/"));
     let empty = bytes(&one, &Ask::get("/").header("x-a", ""));
@@ -42,7 +42,7 @@ fn a_missing_part_an_empty_one_and_none_differ() {
 }
 
 #[test]
-fn ja3_and_ja4_hold_a_client_together() {
+fn ja3_and_ja4_keys_ignore_the_address() {
     for field in ["tls.ja3", "tls.ja4"] {
         let key = key(&[field], MissingPart::Group);
         let of = |ja3, client: [u8; 4]| {
@@ -59,7 +59,7 @@ fn ja3_and_ja4_hold_a_client_together() {
 }
 
 #[test]
-fn long_values_are_short_in_a_key_and_still_differ() {
+fn long_values_are_shortened_in_a_key_and_still_differ() {
     let key = key(&TWO[..1], MissingPart::Group);
     let of = |value: String| bytes(&key, &Ask::get("/").header("x-a", value)).unwrap();
     let long = "a".repeat(5_000);
@@ -71,7 +71,7 @@ fn long_values_are_short_in_a_key_and_still_differ() {
 }
 
 #[test]
-fn a_number_out_of_a_secret_is_hashed() {
+fn a_number_from_a_secret_is_hashed() {
     let number = r#"lookup_json_integer(http.request.cookies["session"], "user")"#;
     let key = key(&[number, "len(http.request.uri.path)"], MissingPart::Group);
     let ask = Ask::get("/a").header("cookie", r#"session={"user":40961}"#);
@@ -79,7 +79,7 @@ fn a_number_out_of_a_secret_is_hashed() {
 }
 
 #[test]
-fn people_can_read_a_key_and_secrets_are_hashed() {
+fn a_displayed_key_is_readable_and_secrets_are_hashed() {
     let parts = [
         "ip.src",
         r#"http.request.headers["x-a"]"#,
@@ -103,7 +103,7 @@ fn people_can_read_a_key_and_secrets_are_hashed() {
 }
 
 #[test]
-fn bytes_that_are_no_key_are_shown_as_such() {
+fn bytes_that_are_not_a_valid_key_are_shown_as_such() {
     let key = key(TWO, MissingPart::Group);
     for bytes in [
         &b""[..],

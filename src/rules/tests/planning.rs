@@ -9,7 +9,7 @@ use crate::decision::{Action, RuleIndex};
 const RESPONSE: &str = "http.response.code eq 401";
 
 #[test]
-fn what_is_counted_and_what_is_stopped_make_the_operation() {
+fn count_and_mitigate_determine_the_operation() {
     let (zero, ban) = (Duration::ZERO, Duration::from_secs(60));
     let both = Ask::post("/a");
     let counted = Ask::post("/b");
@@ -34,7 +34,7 @@ fn what_is_counted_and_what_is_stopped_make_the_operation() {
 }
 
 #[test]
-fn what_is_counted_at_the_response_is_looked_at_first() {
+fn a_rule_that_counts_responses_peeks_in_the_request_phase() {
     let (zero, ban) = (Duration::ZERO, Duration::from_secs(60));
     let cases = [
         // A rule with quota headers peeks, to show the quota as of the request.
@@ -67,7 +67,7 @@ fn what_is_counted_at_the_response_is_looked_at_first() {
 }
 
 #[test]
-fn an_answer_is_waited_for_where_a_rule_may_count_it() {
+fn the_response_is_awaited_if_a_rule_may_count_it() {
     let mut late = rule();
     late.scope = separate(r#"http.request.uri.path eq "/login" and http.response.code eq 401"#);
     let rules = set([rule(), late, rule()]);
@@ -91,7 +91,7 @@ fn an_answer_is_waited_for_where_a_rule_may_count_it() {
 }
 
 #[test]
-fn a_rule_without_a_limit_needs_no_key_and_ends_the_plan() {
+fn a_deny_rule_needs_no_key_and_ends_the_plan() {
     for (action, dry_run, steps) in [
         (Action::Block, false, 1),
         (Action::Allow, false, 1),
@@ -116,7 +116,7 @@ fn a_rule_without_a_limit_needs_no_key_and_ends_the_plan() {
 }
 
 #[test]
-fn a_skipped_rule_leaves_no_bytes() {
+fn a_skipped_rule_leaves_no_bytes_in_the_key_buffer() {
     let mut skipped = rule();
     skipped.key = key(
         &["ip.src", r#"http.request.headers["x-k"]"#],
@@ -132,7 +132,7 @@ fn a_skipped_rule_leaves_no_bytes() {
 }
 
 #[test]
-fn a_key_that_two_rules_have_is_written_once() {
+fn a_key_shared_by_two_rules_is_written_once() {
     let keys: [&[&str]; 5] = [
         &["ip.src"],
         &["http.host"],
@@ -154,7 +154,7 @@ fn a_key_that_two_rules_have_is_written_once() {
 }
 
 #[test]
-fn only_later_block_rules_that_would_act_are_looked_at_after_the_end() {
+fn only_later_block_rules_that_would_mitigate_are_peeked_after_the_end() {
     let with = |action, dry_run| {
         let mut rule = rule();
         rule.action = action;
@@ -186,7 +186,7 @@ fn only_later_block_rules_that_would_act_are_looked_at_after_the_end() {
 }
 
 #[test]
-fn settling_charges_the_rules_that_read_the_response_and_were_reached() {
+fn the_response_phase_charges_the_reached_rules_that_read_the_response() {
     let respond = || {
         let mut rule = rule();
         rule.scope = separate(RESPONSE);
@@ -216,7 +216,7 @@ fn settling_charges_the_rules_that_read_the_response_and_were_reached() {
 }
 
 #[test]
-fn rules_that_only_read_requests_want_no_responses() {
+fn rules_that_read_only_requests_do_not_count_responses() {
     assert!(!set([rule()]).counts_responses());
     assert!(!RuleSet::default().counts_responses());
     let mut unlimited = rule();

@@ -12,7 +12,7 @@ use crate::limit::sliding_log::UnitLog;
 use crate::limit::{Algorithm, CounterReading, Limiter, State};
 
 #[test]
-fn rules_behind_a_shadow_are_looked_at_if_they_tell() {
+fn rules_behind_a_shadow_are_peeked_if_they_send_quota_headers() {
     let mut silent = rule();
     silent.headers = super::super::HeaderStyle::None;
     let rules = set([rule(), shadow(), rule(), silent, with(Action::Log)]);
@@ -30,7 +30,7 @@ fn rules_behind_a_shadow_are_looked_at_if_they_tell() {
 }
 
 #[test]
-fn a_diverted_answer_tells_what_a_shadow_tells() {
+fn a_diverted_response_has_the_quotas_of_a_shadow_response() {
     let late = || Rule {
         scope: separate("http.response.code eq 200"),
         ..rule()
@@ -53,7 +53,7 @@ fn a_diverted_answer_tells_what_a_shadow_tells() {
 }
 
 #[test]
-fn they_tell_what_a_charge_would_have_left() {
+fn shadow_quotas_show_what_a_charge_would_have_left() {
     let mut dear = rule();
     dear.cost = RuleCost::Fixed(2);
     let rules = set([shadow(), rule(), dear]);
@@ -65,7 +65,7 @@ fn they_tell_what_a_charge_would_have_left() {
 }
 
 #[test]
-fn they_tell_of_refusals_and_bans_that_would_have_been() {
+fn shadow_quotas_show_refusals_and_bans_that_would_have_happened() {
     let mut bans = rule();
     bans.ban = Duration::from_secs(600).into();
     let rules = set([shadow(), rule(), rule(), bans]);
@@ -84,7 +84,7 @@ fn they_tell_of_refusals_and_bans_that_would_have_been() {
 }
 
 #[test]
-fn every_algorithm_shows_what_it_would_have_shown() {
+fn shadow_quotas_are_the_same_as_real_ones_for_every_algorithm() {
     for algorithm in [
         Algorithm::SlidingWindow,
         Algorithm::FixedWindow,
@@ -163,7 +163,7 @@ fn limiter(algorithm: Algorithm) -> Limiter {
 }
 
 #[test]
-fn a_shadow_without_a_limit_tells_too_and_lengthens_nothing_behind_it() {
+fn a_shadow_deny_rule_keeps_quotas_and_extends_no_wait() {
     let mut deny = shadow();
     deny.limiter = None;
     deny.scope = same(r#"http.request.uri.path eq "/a""#);
@@ -189,7 +189,7 @@ fn a_shadow_without_a_limit_tells_too_and_lengthens_nothing_behind_it() {
 }
 
 #[test]
-fn rules_that_count_the_response_are_told_if_they_would_count_the_answer() {
+fn rules_that_count_responses_have_quotas_if_they_would_count_the_shadow_response() {
     let mut late = rule();
     late.scope = separate("http.response.code eq 200");
     let rules = set([shadow(), late]);
@@ -211,7 +211,7 @@ fn rules_that_count_the_response_are_told_if_they_would_count_the_answer() {
 }
 
 #[test]
-fn only_a_pretence_tells_of_what_is_behind_it() {
+fn only_shadow_responses_include_quotas_of_later_rules() {
     for action in [Action::Block, Action::Close, Action::Tarpit] {
         let rules = set([shadow(), with(action), rule()]);
         let found = [within(1, 1), over(Some(5_000)), within(3, 1_000)];

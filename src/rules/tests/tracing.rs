@@ -78,7 +78,7 @@ fn banning() -> Rule {
 }
 
 #[test]
-fn a_counted_request_is_told_its_place() {
+fn a_counted_request_shows_its_count_and_limit() {
     let why = "counted 2 of 5: within the limit";
     says(rule(), &Ask::post("/a"), &[within(3, 1)], "counted", why);
     let told = &traces(&set([rule()]), &Ask::post("/a"), &[within(3, 1)], None)[0];
@@ -91,7 +91,7 @@ fn a_counted_request_is_told_its_place() {
 }
 
 #[test]
-fn an_action_is_told_with_its_cause() {
+fn an_action_is_explained_with_its_cause() {
     let post = Ask::post("/a");
     let why = "blocked: over the limit, 5 of 5 are used";
     says(rule(), &post, &[over(Some(1))], "block", why);
@@ -117,7 +117,7 @@ fn an_action_is_told_with_its_cause() {
 }
 
 #[test]
-fn what_is_counted_and_not_stopped_is_told_why() {
+fn a_counted_request_that_is_not_mitigated_is_explained() {
     let elsewhere = Ask::post("/b");
     let not = r#"`mitigate` did not match: `http.request.uri.path eq "/a"` is false, http.request.uri.path is "/b""#;
     let is = |rule, found, verdict, counted: &str| {
@@ -143,7 +143,7 @@ fn what_is_counted_and_not_stopped_is_told_why() {
 }
 
 #[test]
-fn what_is_stopped_and_not_counted_is_told_why() {
+fn a_mitigated_request_that_is_not_counted_is_explained() {
     let get = Ask::get("/a");
     let not = r#"`count` did not match: `http.request.method eq "POST"` is false, http.request.method is "GET""#;
     let why = format!("`mitigate` matched, but only 4 of 5 are used; {not}");
@@ -159,7 +159,7 @@ fn what_is_stopped_and_not_counted_is_told_why() {
 }
 
 #[test]
-fn a_mismatch_blames_what_decided_it() {
+fn a_mismatch_names_the_deciding_condition() {
     let text =
         r#"http.request.method eq "GET" and (http.host eq "x" or not ssl) and http.host eq "y""#;
     let rule = Rule {
@@ -179,7 +179,7 @@ fn a_mismatch_blames_what_decided_it() {
 }
 
 #[test]
-fn an_absent_part_of_the_key_is_named() {
+fn a_missing_key_part_is_named() {
     let part = r#"http.request.cookies["s"]"#;
     let skipping = || Rule {
         key: key(&["ip.src", part], MissingPart::Skip),
@@ -196,7 +196,7 @@ fn an_absent_part_of_the_key_is_named() {
 }
 
 #[test]
-fn secrets_stay_out_of_sentences_and_conditions() {
+fn secrets_do_not_appear_in_explanations_and_conditions() {
     let scope = same(r#"http.request.headers["authorization"][0] eq "let me in""#);
     let ask = Ask::get("/").header("authorization", "Bearer tell-nobody");
     let told = &traces(&set([Rule { scope, ..rule() }]), &ask, &[], None)[0];
@@ -206,7 +206,7 @@ fn secrets_stay_out_of_sentences_and_conditions() {
 }
 
 #[test]
-fn later_rules_are_not_reached() {
+fn rules_after_the_deciding_one_are_not_reached() {
     let named = |name: &str| Rule {
         name: name.into(),
         ..rule()
@@ -226,7 +226,7 @@ fn later_rules_are_not_reached() {
 }
 
 #[test]
-fn responses_are_told_when_they_count() {
+fn counted_responses_are_explained() {
     let failed = || Rule {
         scope: separate("http.response.code eq 401"),
         ..banning()

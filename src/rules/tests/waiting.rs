@@ -11,7 +11,7 @@ use crate::limit::{Algorithm, CounterReading, Limiter};
 type Found = (KeyStatus, Option<CounterReading>);
 
 #[test]
-fn delay_holds_until_its_turn_and_goes_on() {
+fn a_delayed_request_is_held_until_its_turn_and_then_forwarded() {
     let cases = [
         (over(Some(1_500)), 1_500),
         (over(Some(9_000)), 5_000),
@@ -35,7 +35,7 @@ fn delay_holds_until_its_turn_and_goes_on() {
 }
 
 #[test]
-fn a_rule_that_delays_is_patient_as_long_as_it_may_hold() {
+fn the_queue_timeout_of_a_delay_rule_is_its_maximum_hold() {
     let patience = |rule: Rule| plan(&set([rule])).steps[0].patience;
     let five = Duration::from_secs(5);
     assert_eq!(patience(with(Action::Delay)), five);
@@ -48,7 +48,7 @@ fn a_rule_that_delays_is_patient_as_long_as_it_may_hold() {
 }
 
 #[test]
-fn tarpit_holds_and_tells_a_wait_from_then_on() {
+fn a_tarpit_holds_and_its_wait_begins_after_the_hold() {
     for (found, seconds) in [
         (over(Some(42_000)), Some(37)),
         (over(Some(7_001)), Some(3)),
@@ -66,7 +66,7 @@ fn tarpit_holds_and_tells_a_wait_from_then_on() {
 }
 
 #[test]
-fn a_tarpits_wait_is_the_longest_too() {
+fn the_wait_of_a_tarpit_is_the_longest_of_all_rules() {
     let rules = set([with(Action::Tarpit), rule(), with(Action::Tarpit)]);
     let plan = plan(&rules);
     assert!(plan.steps.iter().all(|step| step.peek_after_end));
@@ -86,7 +86,7 @@ fn a_tarpits_wait_is_the_longest_too() {
 }
 
 #[test]
-fn a_tarpit_is_looked_at_again_with_those_before_it() {
+fn a_tarpit_extends_its_wait_to_rules_filled_before_it() {
     let rules = set([rule(), with(Action::Tarpit)]);
     let plan = plan(&rules);
     let result: PlanResult = found_for(&[within(0, 1), over(Some(6_000))]).collect();
@@ -100,7 +100,7 @@ fn a_tarpit_is_looked_at_again_with_those_before_it() {
 }
 
 #[test]
-fn a_lease_is_released_and_needs_no_second_look() {
+fn a_lease_is_released_and_not_peeked_again() {
     let mut places = rule();
     places.limiter = Some(Limiter::new(Algorithm::Concurrency, 1, Duration::ZERO));
     let rules = set([places, rule()]);
@@ -113,7 +113,7 @@ fn a_lease_is_released_and_needs_no_second_look() {
 }
 
 #[test]
-fn one_in_a_queue_waits_for_its_turn() {
+fn a_queued_request_waits_for_its_turn() {
     let decision = decide(
         &set([rule(), rule()]),
         &[queued(2, 1_500), within(3, 1_000)],
@@ -134,7 +134,7 @@ fn one_in_a_queue_waits_for_its_turn() {
 }
 
 #[test]
-fn of_several_waits_the_longest_counts_and_the_first_queue_acts() {
+fn of_several_waits_the_longest_and_the_first_queue_apply() {
     let rules = set([with(Action::Delay), rule(), rule()]);
     let all = |delay, one, other| {
         let found = [over(Some(delay)), queued(1, one), queued(1, other)];
@@ -148,7 +148,7 @@ fn of_several_waits_the_longest_counts_and_the_first_queue_acts() {
 }
 
 #[test]
-fn a_request_that_is_stopped_at_once_waits_for_nothing() {
+fn an_immediate_refusal_is_not_held() {
     for (action, keeps) in [
         (Action::Block, false),
         (Action::Close, false),
@@ -188,7 +188,7 @@ fn a_tarpit_holds_no_less_than_the_waits_before_it() {
 }
 
 #[test]
-fn a_dry_run_holds_nobody() {
+fn a_dry_run_holds_no_request() {
     for action in [
         Action::Delay,
         Action::Tarpit,
@@ -209,7 +209,7 @@ fn a_dry_run_holds_nobody() {
 }
 
 #[test]
-fn a_rule_without_a_limit_holds_as_long_as_it_may() {
+fn a_deny_rule_holds_for_its_maximum() {
     let deny = |action| {
         let mut deny = with(action);
         deny.limiter = None;
@@ -223,7 +223,7 @@ fn a_rule_without_a_limit_holds_as_long_as_it_may() {
 }
 
 #[test]
-fn what_cannot_be_held_happens_at_once() {
+fn a_request_that_cannot_be_held_is_decided_immediately() {
     let at_once = |action, found| {
         let rules = set([with(action)]);
         let mut decision = decide(&rules, &[found]);
@@ -248,7 +248,7 @@ fn what_cannot_be_held_happens_at_once() {
 }
 
 #[test]
-fn one_that_cannot_wait_in_a_queue_meets_its_rules_action() {
+fn a_request_that_cannot_be_queued_gets_the_action_of_its_rule() {
     let (rule, settle) = (RuleIndex(0), Some(RuleIndex(1)));
     for (action, verdict, tags, settle_before) in [
         (Action::Block, block(0, Some(14)), 0, None),
@@ -278,7 +278,7 @@ fn one_that_cannot_wait_in_a_queue_meets_its_rules_action() {
 }
 
 #[test]
-fn a_queue_that_acts_undoes_what_later_rules_did() {
+fn a_request_that_cannot_be_queued_discards_the_results_of_later_rules() {
     let rules = set([
         with(Action::Log),
         rule(),
@@ -315,7 +315,7 @@ fn a_queue_that_acts_undoes_what_later_rules_did() {
 }
 
 #[test]
-fn tags_come_in_rule_order() {
+fn tags_are_in_rule_order() {
     let rules = set([with(Action::Tag), rule(), with(Action::Tag)]);
     let found = [over(Some(1)), within(1, 1), over(Some(1))];
     let decision = decide(&rules, &found);

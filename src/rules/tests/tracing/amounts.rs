@@ -10,7 +10,7 @@ use crate::decision::Action;
 use crate::limit::{Algorithm, Limiter};
 
 #[test]
-fn waits_are_told_with_their_reason() {
+fn waits_are_explained_with_their_reason() {
     let told = |action, found: Found| {
         let rule = Rule {
             action,
@@ -56,7 +56,7 @@ fn waits_are_told_with_their_reason() {
 }
 
 #[test]
-fn a_dry_run_and_a_request_that_is_stopped_at_once_are_not_held() {
+fn a_dry_run_and_an_immediate_refusal_are_not_held() {
     let delay = |dry_run| Rule {
         action: Action::Delay,
         max_delay: Duration::from_secs(5),
@@ -77,7 +77,7 @@ fn a_dry_run_and_a_request_that_is_stopped_at_once_are_not_held() {
 }
 
 #[test]
-fn costs_limits_of_a_key_and_room_are_told() {
+fn costs_limits_of_a_key_and_capacity_are_explained() {
     let mut dear = rule();
     dear.cost = RuleCost::Fixed(3);
     let told =
@@ -114,7 +114,7 @@ fn costs_limits_of_a_key_and_room_are_told() {
 }
 
 #[test]
-fn a_candidate_is_told_beside_its_rule() {
+fn a_candidate_is_explained_with_its_rule() {
     let mut tried = rule();
     tried.candidate = Some(CandidateLimit {
         id: RuleId {
@@ -150,7 +150,7 @@ fn a_ban_that_escalates_names_its_entry() {
 }
 
 #[test]
-fn a_cost_that_is_not_there_is_told() {
+fn a_missing_cost_is_explained() {
     let told = |answer| {
         let mut late = rule();
         late.cost = RuleCost::Header(http::HeaderName::from_static("x-cost"));
