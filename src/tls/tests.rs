@@ -114,7 +114,7 @@ fn names_of(der: &CertificateDer<'_>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn both_versions_and_what_the_handshake_showed() {
+async fn both_tls_versions_provide_the_handshake_facts() {
     let own = [certificate(&["localhost", "127.0.0.1", "::1"])];
     let server = terminator(&own);
     for (version, name, prefix) in [(&TLS12, "TLSv1.2", "t12d"), (&TLS13, "TLSv1.3", "t13d")] {
@@ -135,7 +135,7 @@ async fn both_versions_and_what_the_handshake_showed() {
 }
 
 #[tokio::test]
-async fn an_address_is_no_server_name() {
+async fn an_address_is_not_a_server_name() {
     let own = [certificate(&["localhost", "127.0.0.1"])];
     let config = Arc::new(client(&TLS13, &own));
     let (seen, facts) = meet(&terminator(&own), &config, "127.0.0.1").await;
@@ -146,7 +146,7 @@ async fn an_address_is_no_server_name() {
 }
 
 #[tokio::test]
-async fn the_servers_order_of_protocols_wins() {
+async fn the_servers_protocol_order_wins() {
     let own = [certificate(&["localhost"])];
     let server = terminator(&own);
     for (offered, agreed) in [
@@ -169,7 +169,7 @@ async fn the_servers_order_of_protocols_wins() {
 }
 
 #[tokio::test]
-async fn the_lowest_version_holds() {
+async fn the_minimum_version_is_enforced() {
     let own = [certificate(&["localhost"])];
     let strict = TerminatorSettings {
         min_version: MinVersion::Tls13,
@@ -187,7 +187,7 @@ async fn the_lowest_version_holds() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_trust_us_is_an_alert() {
+async fn a_client_that_rejects_the_certificate_sends_an_alert() {
     let own = [certificate(&["localhost"])];
     let stranger = [certificate(&["localhost"])];
     for version in [&TLS12, &TLS13] {

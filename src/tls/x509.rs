@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_are_read() {
+    fn both_time_formats_are_parsed() {
         let utc = |text| shown(UTC_TIME, text);
         assert_eq!(utc("240229123456Z").unwrap(), "2024-02-29T12:34:56.000Z");
         assert_eq!(utc("491231235959Z").unwrap(), "2049-12-31T23:59:59.000Z");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_certificate_says_it() {
+    fn the_validity_period_of_a_certificate_is_read() {
         let mut params = rcgen::CertificateParams::new(vec!["a.test".to_owned()]).unwrap();
         params.not_before = rcgen::date_time_ymd(2020, 1, 2);
         params.not_after = rcgen::date_time_ymd(2051, 3, 4);

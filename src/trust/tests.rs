@@ -21,7 +21,7 @@ fn other(name: &'static str) -> CertificateError {
 }
 
 #[test]
-fn who_signed_it() {
+fn an_unknown_issuer_is_described() {
     let said = |peer| of_certificate(CertificateError::UnknownIssuer, peer);
     assert_eq!(
         said(ORIGIN),
@@ -39,7 +39,7 @@ fn who_signed_it() {
 }
 
 #[test]
-fn whose_names_it_has() {
+fn a_name_mismatch_is_described() {
     let said = |names: &[&str]| {
         let error = CertificateError::NotValidForNameContext {
             expected: ServerName::try_from("a.example").unwrap(),
@@ -61,7 +61,7 @@ fn whose_names_it_has() {
 }
 
 #[test]
-fn when_it_is_valid() {
+fn an_expired_or_not_yet_valid_certificate_is_described() {
     let at = |secs| UnixTime::since_unix_epoch(Duration::from_secs(secs));
     let expired = CertificateError::ExpiredContext {
         time: at(1_800_000_000),
@@ -82,7 +82,7 @@ fn when_it_is_valid() {
 }
 
 #[test]
-fn what_kind_it_is_of() {
+fn a_certificate_of_the_wrong_kind_is_described() {
     assert_eq!(
         of_certificate(other("CaUsedAsEndEntity"), ORIGIN),
         "the origin server's certificate is a CA certificate; add a self-signed certificate to `ca`"
@@ -102,7 +102,7 @@ fn what_kind_it_is_of() {
 }
 
 #[test]
-fn what_the_other_side_is() {
+fn protocol_errors_of_the_peer_are_described() {
     let said = |error: Error, peer| PlainError(&error, peer).to_string();
     assert_eq!(
         said(InvalidMessage::InvalidContentType.into(), ORIGIN),
@@ -148,7 +148,7 @@ fn what_the_other_side_is() {
 }
 
 #[test]
-fn an_error_of_the_socket_is_looked_into() {
+fn a_tls_error_inside_an_io_error_is_described() {
     let inside = io::Error::other(Error::NoCertificatesPresented);
     assert_eq!(
         handshake(&inside, ORIGIN),

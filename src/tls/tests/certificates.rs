@@ -15,7 +15,7 @@ fn refusal(certificate: &str, key: &str) -> String {
 }
 
 #[test]
-fn a_chain_may_stand_in_one_text_with_its_key() {
+fn a_chain_and_its_key_may_be_in_one_file() {
     let (own, key) = pems(&["a.example", "*.b.example", "192.0.2.7", "2001:db8::1"]);
     let (issuer, _) = pems(&["issuer.example"]);
     let text = [&*key, &own, &issuer].concat();
@@ -39,7 +39,7 @@ fn the_debug_form_hides_the_key() {
 }
 
 #[test]
-fn refusals_say_what_is_wrong() {
+fn invalid_certificates_are_refused_with_the_reason() {
     let (own, key) = pems(&["localhost"]);
     let (_, other) = pems(&["localhost"]);
     assert_eq!(refusal("", &key), "there is no `CERTIFICATE` section");
@@ -65,7 +65,7 @@ fn a_terminator_needs_a_certificate() {
 }
 
 #[test]
-fn a_damaged_certificate_has_names_or_none() {
+fn no_damaged_certificate_causes_a_panic() {
     let der = certificate(&["localhost", "*.example.com", "::1"]).key.cert[0].to_vec();
     assert_eq!(x509::names_of(&der).len(), 3);
     for at in 0..der.len() {
@@ -79,6 +79,6 @@ fn a_damaged_certificate_has_names_or_none() {
 }
 
 #[test]
-fn warming_up_works() {
+fn warming_up_succeeds() {
     warm_up().unwrap();
 }

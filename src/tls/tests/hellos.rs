@@ -39,7 +39,7 @@ async fn relay(from: &TcpListener, to: std::net::SocketAddr, pieces: Pieces) {
 }
 
 #[tokio::test]
-async fn a_hello_in_pieces_is_the_same_hello() {
+async fn a_client_hello_in_pieces_has_the_same_fingerprint() {
     let own = [certificate(&["localhost"])];
     let server = terminator(&own);
     let config = Arc::new(client(&TLS13, &own));
@@ -82,7 +82,7 @@ fn verbose(own: &[Certificate], size: usize) -> Arc<ClientConfig> {
 }
 
 #[tokio::test]
-async fn a_hello_over_the_bound_is_refused() {
+async fn a_client_hello_over_the_limit_is_refused() {
     let own = [certificate(&["localhost"])];
     let server = terminator(&own);
     let (seen, facts) = meet(&server, &verbose(&own, 12), "localhost").await;
@@ -113,7 +113,7 @@ async fn answer(bytes: &[u8]) -> (HandshakeError, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn what_is_no_hello_is_refused() {
+async fn bytes_that_are_not_a_client_hello_are_refused() {
     const ALERT: u8 = 21;
     for bytes in [&b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"[..], &[0; 600]] {
         let (error, answer) = answer(bytes).await;

@@ -226,7 +226,7 @@ async fn an_old_version_is_refused() {
 }
 
 #[tokio::test]
-async fn curl_trusts_and_reads() {
+async fn curl_verifies_the_certificate_and_reads_the_response() {
     let scratch = Scratch::new("curl");
     let server = terminator(&[made(
         &scratch,

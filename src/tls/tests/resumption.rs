@@ -47,7 +47,7 @@ async fn sessions_from_before_a_reload_are_resumed() {
 }
 
 #[tokio::test]
-async fn other_tickets_mean_a_full_handshake() {
+async fn tickets_of_another_server_mean_a_full_handshake() {
     let own = [certificate(&["localhost"])];
     let config = Arc::new(client(&TLS13, &own));
     for server in [terminator(&own), terminator(&own)] {

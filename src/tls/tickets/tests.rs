@@ -18,7 +18,7 @@ fn ring() -> (Arc<Ring>, ManualClock) {
 }
 
 #[test]
-fn a_ticket_says_nothing_and_opens_whole() {
+fn a_ticket_is_opaque_and_decrypts_only_unchanged() {
     let (ring, _) = ring();
     let tickets = ticketer(&ring);
     for plain in [&b""[..], b"x", &[7; 1000]] {
@@ -35,7 +35,7 @@ fn a_ticket_says_nothing_and_opens_whole() {
 }
 
 #[test]
-fn a_ticket_opens_in_its_scope_alone() {
+fn a_ticket_decrypts_only_in_its_scope() {
     let (ring, _) = ring();
     let scopes = [
         scope("127.0.0.1:443", None),
@@ -53,7 +53,7 @@ fn a_ticket_opens_in_its_scope_alone() {
 }
 
 #[test]
-fn keys_are_renewed_and_forgotten() {
+fn keys_are_rotated_and_expire() {
     let (ring, clock) = ring();
     let tickets = ticketer(&ring);
     let first = tickets.encrypt(b"plain").unwrap();
@@ -77,7 +77,7 @@ fn keys_are_renewed_and_forgotten() {
 }
 
 #[test]
-fn another_ring_opens_them_once_it_has_the_keys() {
+fn another_key_ring_decrypts_tickets_after_importing_the_keys() {
     let (ring, clock) = ring();
     let tickets = ticketer(&ring);
     let first = tickets.encrypt(b"plain").unwrap();
@@ -99,7 +99,7 @@ fn another_ring_opens_them_once_it_has_the_keys() {
 }
 
 #[test]
-fn nothing_tells_a_secret() {
+fn debug_output_contains_no_secret() {
     let (ring, _) = ring();
     let _ = ticketer(&ring).encrypt(b"plain");
     let key = ring.current().unwrap();
