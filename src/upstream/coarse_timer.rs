@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "local")]
-    async fn slots_are_used_again_and_the_ticking_ends() {
+    async fn slots_are_reused_and_the_timer_stops_when_empty() {
         let timer = Rc::new(CoarseTimer::default());
         for _ in 0..10 {
             let mut two = [30, 40].map(|s| CoarseDeadline::after(Duration::from_secs(s), &timer));

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_the_rfc() {
+    fn the_accept_key_matches_the_rfc_example() {
         let key = WebSocketKey(BASE64_STANDARD.encode(b"the sample nonce"));
         assert_eq!(key.0, "dGhlIHNhbXBsZSBub25jZQ==");
         let accept = HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");

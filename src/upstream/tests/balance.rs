@@ -94,7 +94,7 @@ const ALL: [BalancePolicy; 4] = [
 ];
 
 #[test]
-fn round_robin_takes_each_in_turn() {
+fn round_robin_uses_each_server_in_turn() {
     let upstream = weighted(&[1, 1, 1], BalancePolicy::RoundRobin);
     let choice = Choice::of(&upstream);
     let turns: Vec<_> = (0..7).map(|_| choice.first()).collect();
@@ -116,14 +116,14 @@ fn round_robin_with_weights_is_smooth() {
 }
 
 #[test]
-fn p2c_never_takes_the_busier_of_two() {
+fn p2c_never_chooses_the_busier_of_two() {
     let upstream = weighted(&[1, 1], BalancePolicy::P2c);
     let _busy = ServerInFlight::begin(&upstream.servers()[0]);
     assert_eq!(Choice::of(&upstream).shares(100), [0, 100]);
 }
 
 #[test]
-fn p2c_spreads_over_all_and_avoids_the_busiest() {
+fn p2c_uses_all_servers_except_the_busiest() {
     let upstream = weighted(&[1; 5], BalancePolicy::P2c);
     let _busy = ServerInFlight::begin(&upstream.servers()[2]);
     let seen = Choice::of(&upstream).shares(2_000);
@@ -132,7 +132,7 @@ fn p2c_spreads_over_all_and_avoids_the_busiest() {
 }
 
 #[test]
-fn with_nothing_in_flight_weights_are_shares() {
+fn without_requests_in_flight_weights_are_shares() {
     for balance in [
         BalancePolicy::P2c,
         BalancePolicy::LeastRequests,
@@ -169,7 +169,7 @@ fn least_requests_finds_the_one_idle_server() {
 }
 
 #[test]
-fn backups_wait_until_nobody_else_is_left() {
+fn backups_are_used_only_if_no_other_server_is_eligible() {
     for balance in ALL {
         let mut upstream = upstream([(1, 1, true), (2, 1, false), (3, 9, true)], balance);
         upstream.breaker = Some(breaker(1));
@@ -183,7 +183,7 @@ fn backups_wait_until_nobody_else_is_left() {
 }
 
 #[test]
-fn nobody_is_left_when_every_circuit_is_open() {
+fn no_server_is_eligible_when_every_circuit_is_open() {
     for balance in ALL {
         let mut upstream = weighted(&[1, 1], balance);
         upstream.breaker = Some(breaker(1));
@@ -200,7 +200,7 @@ fn nobody_is_left_when_every_circuit_is_open() {
 }
 
 #[test]
-fn what_the_others_carry_keeps_to_their_weights() {
+fn the_remaining_servers_share_requests_by_weight() {
     for balance in [
         BalancePolicy::RoundRobin,
         BalancePolicy::P2c,
@@ -217,7 +217,7 @@ fn what_the_others_carry_keeps_to_their_weights() {
 }
 
 #[test]
-fn another_is_another() {
+fn a_retry_chooses_another_server() {
     for balance in ALL {
         let upstream = weighted(&[1, 1, 1], balance);
         let choice = Choice::of(&upstream);
@@ -236,7 +236,7 @@ fn another_is_another() {
 }
 
 #[test]
-fn a_server_stays_the_same_while_it_is_configured() {
+fn a_server_keeps_its_identity_while_it_is_configured() {
     let registry = ServerRegistry::default();
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let server = |upstream| registry.server(upstream, &address.to_string(), address.into());
@@ -274,7 +274,7 @@ proptest! {
     /// A new server takes its share from all others and moves no keys between them. A removed server leaves the
     /// keys of the others unchanged.
     #[test]
-    fn a_server_that_comes_or_goes_moves_only_its_share(
+    fn adding_or_removing_a_server_moves_only_its_share(
         ports in proptest::collection::hash_set(1..60_000u16, 2..12),
         heavy in any::<bool>(),
         start in any::<u64>(),
@@ -291,7 +291,7 @@ proptest! {
 
     /// The order in the file does not affect which server gets a key.
     #[test]
-    fn the_order_of_servers_moves_nothing(
+    fn the_order_of_servers_does_not_move_keys(
         ports in proptest::collection::hash_set(1..60_000u16, 2..12),
         key in any::<u64>(),
     ) {
@@ -304,7 +304,7 @@ proptest! {
 }
 
 #[test]
-fn keys_are_shared_out_by_weight() {
+fn keys_are_distributed_by_weight() {
     let upstream = weighted(&[1, 2, 5], BalancePolicy::Hash);
     let mut choice = Choice::of(&upstream);
     let mut seen = [0; 3];
@@ -320,7 +320,7 @@ fn keys_are_shared_out_by_weight() {
 }
 
 #[test]
-fn a_key_moves_while_its_server_is_out_and_comes_back() {
+fn a_key_moves_while_its_server_is_ejected_and_then_returns() {
     let mut upstream = weighted(&[1; 4], BalancePolicy::Hash);
     upstream.breaker = Some(breaker(1));
     let mut choice = Choice::of(&upstream);

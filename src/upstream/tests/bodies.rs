@@ -18,7 +18,7 @@ fn declared(length: u64, chunks_of_it: &[&'static str]) -> Request<Body> {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_body_that_breaks_its_promise_breaks_the_connection() {
+async fn a_body_that_differs_from_its_declared_length_closes_the_connection() {
     for (length, parts, longest) in [
         (5, &["hel"][..], "hel"),
         (5, &["hel", "l"][..], "hell"),
@@ -51,7 +51,7 @@ async fn a_body_that_breaks_its_promise_breaks_the_connection() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_declared_body_that_is_not_there_is_not_sent() {
+async fn a_declared_but_missing_body_is_not_sent() {
     for (name, value) in [
         ("content-length", "5"),
         ("content-length", "+0"),
@@ -69,7 +69,7 @@ async fn a_declared_body_that_is_not_there_is_not_sent() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_body_declared_as_empty_is_not_waited_for() {
+async fn a_body_declared_as_empty_is_not_awaited() {
     let origin = Origin::answering(OK).await;
     let bed = Bed::to(&[origin.address]);
     for parts in [&[][..], &["!"][..]] {
@@ -80,7 +80,7 @@ async fn a_body_declared_as_empty_is_not_waited_for() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_client_that_leaves_breaks_the_connection() {
+async fn a_client_disconnect_closes_the_upstream_connection() {
     let (sender, seen) = tokio::sync::oneshot::channel();
     let sender = Cell::new(Some(sender));
     let origin = Origin::playing(move |_, mut stream| {
@@ -108,7 +108,7 @@ async fn a_client_that_leaves_breaks_the_connection() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_cut_short_is_an_error() {
+async fn a_truncated_response_is_an_error() {
     for bytes in [
         "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhel",
         "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n",
@@ -134,7 +134,7 @@ async fn an_answer_cut_short_is_an_error() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_reset_is_not_the_end_of_an_answer() {
+async fn a_reset_does_not_end_a_response_normally() {
     let origin = Origin::playing(|_, mut stream| async move {
         head(&mut stream).await;
         let head = b"HTTP/1.1 200 OK\r\n\r\nhello";
@@ -150,7 +150,7 @@ async fn a_reset_is_not_the_end_of_an_answer() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_without_a_length_ends_with_its_connection() {
+async fn a_response_without_a_length_ends_with_its_connection() {
     let origin = Origin::closing_after(&["HTTP/1.1 200 OK\r\n\r\nhello"]).await;
     let bed = Bed::to(&[origin.address]);
     assert_eq!(bed.get().await.unwrap().1, "hello");
@@ -173,7 +173,7 @@ async fn echo() -> Origin {
 }
 
 #[tokio::test(flavor = "local")]
-async fn large_bodies_stream_both_ways_at_once() {
+async fn large_bodies_stream_in_both_directions_at_once() {
     let origin = echo().await;
     let bed = Bed::to(&[origin.address]);
     for length in [None, Some(64 * MIB as u64)] {
@@ -221,7 +221,7 @@ async fn standstill(count: &Cell<usize>) -> usize {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_slow_client_slows_its_origin() {
+async fn a_slow_client_applies_backpressure_to_the_origin() {
     let written = Rc::new(Cell::new(0));
     let count = Rc::clone(&written);
     let origin = Origin::playing(move |_, mut stream| {
@@ -247,7 +247,7 @@ async fn a_slow_client_slows_its_origin() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_slow_origin_slows_its_client() {
+async fn a_slow_origin_applies_backpressure_to_the_client() {
     let go = Rc::new(tokio::sync::Notify::new());
     let wait = Rc::clone(&go);
     let origin = Origin::playing(move |_, mut stream| {

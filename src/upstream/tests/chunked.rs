@@ -74,7 +74,7 @@ fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 #[test]
-fn what_chunks_may_look_like() {
+fn valid_chunks_are_decoded() {
     for (bytes, body, rest) in [
         ("0\r\n\r\n", "", ""),
         ("5\r\nhello\r\n0\r\n\r\n", "hello", ""),
@@ -101,7 +101,7 @@ fn what_chunks_may_look_like() {
 }
 
 #[test]
-fn what_chunks_may_not_look_like() {
+fn invalid_chunks_are_errors() {
     let long = format!("2;{}\r\nok\r\n0\r\n\r\n", "x".repeat(17 * 1024));
     let many = format!("0\r\n{}\r\n", "a: b\r\n".repeat(101));
     let large = format!("0\r\na: {}\r\n\r\n", "b".repeat(65 * 1024));
@@ -149,7 +149,7 @@ fn what_chunks_may_not_look_like() {
 }
 
 #[test]
-fn a_huge_chunk_is_not_waited_for() {
+fn a_huge_chunk_is_delivered_piecewise() {
     let mut chunked = ChunkedDecoder::default();
     let mut buffer = ReadBuffer::from(&b"ffffffffffffffff\r\nabc"[..]);
     let frame = chunked.next(&mut buffer).unwrap().unwrap();
@@ -190,7 +190,7 @@ fn sorted(decoded: Decoded) -> Decoded {
 
 proptest! {
     #[test]
-    fn every_split_decodes_alike(bytes in encoded()) {
+    fn every_split_decodes_to_the_same_body(bytes in encoded()) {
         let expected = sorted(naive(&bytes));
         prop_assert!(expected.is_some());
         for at in 0..=bytes.len() {
@@ -202,7 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_is_understood_alike(bytes in encoded(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn a_changed_byte_is_decoded_the_same_for_every_split(bytes in encoded(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let mut bytes = bytes;
         let end = bytes.windows(3).position(|w| w == b"0\r\n").unwrap_or(0);
         // Trailers are left to httparse; the naive decoder does not check them.

@@ -5,7 +5,7 @@ use super::*;
 const EARLY: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nearly\r\n";
 
 #[tokio::test(flavor = "local")]
-async fn a_request_goes_on_while_its_answer_comes() {
+async fn a_request_body_continues_while_its_response_arrives() {
     let origin = Origin::playing(|_, mut stream| async move {
         head(&mut stream).await;
         stream.write_all(EARLY.as_bytes()).await.unwrap();
@@ -35,7 +35,7 @@ async fn a_request_goes_on_while_its_answer_comes() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_request_that_breaks_off_breaks_its_answer() {
+async fn an_aborted_request_body_aborts_its_response() {
     let origin = Origin::playing(|_, mut stream| async move {
         head(&mut stream).await;
         stream.write_all(EARLY.as_bytes()).await.unwrap();
@@ -63,7 +63,7 @@ async fn a_request_that_breaks_off_breaks_its_answer() {
 /// An origin server refuses a body without reading it, and keeps the connection or closes it. Its response
 /// must not be lost because nothing more can be sent.
 #[tokio::test(flavor = "local")]
-async fn a_refusal_is_heard_while_the_body_is_stuck() {
+async fn a_refusal_is_delivered_while_the_body_is_blocked() {
     for close in [false, true] {
         let origin = Origin::playing(move |_, mut stream| async move {
             head(&mut stream).await;
@@ -89,7 +89,7 @@ async fn a_refusal_is_heard_while_the_body_is_stuck() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn large_answers_arrive_whole_in_any_framing() {
+async fn large_responses_arrive_complete_in_any_framing() {
     let size: usize = 3 * 1024 * 1024 + 17;
     for framing in ["length", "chunks", "close"] {
         let origin = Origin::playing(move |_, mut stream| async move {
@@ -134,7 +134,7 @@ async fn large_answers_arrive_whole_in_any_framing() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_head_may_come_byte_by_byte() {
+async fn a_head_may_arrive_byte_by_byte() {
     let origin = Origin::playing(|_, mut stream| async move {
         head(&mut stream).await;
         let bytes = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nx: y\r\n\
@@ -155,7 +155,7 @@ async fn a_head_may_come_byte_by_byte() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn informational_answers_have_an_end() {
+async fn the_number_of_informational_responses_is_limited() {
     for (n, reason) in [(16, ""), (17, "bad_response")] {
         let bytes = format!("{}{OK}", "HTTP/1.1 102 Processing\r\n\r\n".repeat(n));
         let origin = Origin::answering(bytes).await;

@@ -129,7 +129,7 @@ fn strictly(head: &[u8]) -> (String, Vec<(String, Vec<u8>)>) {
 
 proptest! {
     #[test]
-    fn a_written_head_means_what_was_meant(
+    fn a_written_head_parses_to_the_same_request(
         headers in fields(),
         framing in framing(),
         trusted_peer in any::<bool>(),

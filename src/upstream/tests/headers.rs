@@ -78,7 +78,7 @@ fn beyond(
 
 /// Headers that a client sends, and which of them reach the origin server.
 #[test]
-fn what_clients_send() {
+fn client_headers_are_forwarded_or_removed() {
     let cases: &[(&Fields, &Fields)] = &[
         (&[("accept", "*/*")], &[("accept", "*/*")]),
         (&[("cookie", "a=1")], &[("cookie", "a=1")]),
@@ -168,7 +168,7 @@ fn what_clients_send() {
 }
 
 #[test]
-fn the_rules_that_tagged_a_request_stand_in_one_line_whatever_the_client_says() {
+fn rule_tags_are_one_header_and_replace_the_clients() {
     let said: &Fields = &[("x-lockgate-rule", "mine"), ("X_Lockgate_Rule", "mine")];
     for forwarding in [untrusted(), trusted()] {
         let rules = "agents, no_accept";
@@ -188,7 +188,7 @@ fn the_rules_that_tagged_a_request_stand_in_one_line_whatever_the_client_says() 
 
 /// Headers that are forwarded only from a trusted proxy.
 #[test]
-fn what_only_a_trusted_proxy_may_say() {
+fn forwarding_headers_are_kept_only_from_a_trusted_proxy() {
     for name in [
         "forwarded",
         "x-forwarded-port",
@@ -227,7 +227,7 @@ fn sent(fields: &Fields, forwarding: &ForwardedHeaders<'_>, name: &str) -> Strin
 }
 
 #[test]
-fn what_the_gateway_says() {
+fn the_gateway_sets_its_forwarding_headers() {
     let xff: &Fields = &[
         ("x-forwarded-for", "1.1.1.1"),
         ("x-forwarded-for", "2.2.2.2, 3.3.3.3"),
@@ -340,7 +340,7 @@ fn a_websocket_handshake_stays_one() {
 }
 
 #[test]
-fn the_cookie_crumbs_of_http_2_are_one_field() {
+fn split_http_2_cookies_are_joined_into_one_header() {
     for (version, lines) in [
         (Version::HTTP_2, "a=1; b=2; c=3"),
         (Version::HTTP_11, "a=1|b=2|c=3"),
@@ -356,7 +356,7 @@ fn the_cookie_crumbs_of_http_2_are_one_field() {
 }
 
 #[test]
-fn what_origins_answer() {
+fn response_headers_are_forwarded_or_removed() {
     let cases: &[(u16, &Fields, &Fields)] = &[
         (200, &[("server", "s")], &[("server", "s")]),
         (200, &[("content-length", "5")], &[("content-length", "5")]),

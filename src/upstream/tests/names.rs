@@ -17,7 +17,7 @@ fn named(host: &str, port: u16) -> (HostPort, ServerSpec) {
 }
 
 #[test]
-fn a_name_has_all_its_addresses_in_one_order() {
+fn a_name_resolves_to_all_its_addresses_in_a_stable_order() {
     let addresses = named("localhost", 80).0.resolve().unwrap();
     assert!(
         addresses
@@ -29,7 +29,7 @@ fn a_name_has_all_its_addresses_in_one_order() {
 }
 
 #[test]
-fn a_name_that_nobody_has_is_an_error() {
+fn a_name_without_addresses_is_an_error() {
     assert!(named("no such host", 80).0.resolve().is_err());
 }
 
@@ -79,7 +79,7 @@ async fn new_addresses_join_and_old_ones_drain() {
 }
 
 #[test]
-fn a_server_that_stays_is_the_same() {
+fn a_server_that_stays_keeps_its_state() {
     let registry = ServerRegistry::default();
     let (name, place) = named("app.test", 1);
     let address = |n| SocketAddr::from(([192, 0, 2, n], 1));

@@ -26,7 +26,7 @@ async fn closing() -> Origin {
 const BUSY: &str = "HTTP/1.1 503 Busy\r\nretry-after: 30\r\ncontent-length: 4\r\n\r\nbusy";
 
 #[tokio::test(flavor = "local")]
-async fn what_was_not_sent_goes_elsewhere_whatever_it_is() {
+async fn an_unsent_request_is_retried_with_any_method() {
     let origin = Origin::answering(OK).await;
     let bed = pair(nobody().await, origin.address);
     assert_eq!(bed.get().await.unwrap().0, 200);
@@ -39,7 +39,7 @@ async fn what_was_not_sent_goes_elsewhere_whatever_it_is() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_body_that_was_not_begun_goes_elsewhere_whole() {
+async fn a_body_that_was_not_started_is_sent_whole_to_another_server() {
     let origin = Origin::playing(|_, mut stream| async move {
         let request = until(&mut stream, "0\r\n\r\n").await;
         assert!(
@@ -55,7 +55,7 @@ async fn a_body_that_was_not_begun_goes_elsewhere_whole() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn only_what_does_no_harm_twice_is_sent_twice() {
+async fn only_idempotent_requests_are_sent_twice() {
     let (first, second) = (closing().await, Origin::answering(OK).await);
     let bed = pair(first.address, second.address);
     assert_eq!(bed.get().await.unwrap().0, 200);
@@ -87,7 +87,7 @@ async fn only_what_does_no_harm_twice_is_sent_twice() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn nothing_is_sent_again_once_a_byte_has_come() {
+async fn nothing_is_retried_after_the_first_response_byte() {
     for said in [
         "H",
         "HTTP/1.1 200 OK\r\n",
@@ -107,7 +107,7 @@ async fn nothing_is_sent_again_once_a_byte_has_come() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn one_server_gets_a_second_chance_on_a_new_connection() {
+async fn a_single_server_is_retried_on_a_new_connection() {
     let origin = Origin::closing_after(&["", OK]).await;
     let bed = Bed::to(&[origin.address]);
     assert_eq!(bed.get().await.unwrap().0, 200);
@@ -117,7 +117,7 @@ async fn one_server_gets_a_second_chance_on_a_new_connection() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn silence_is_left_for_another_server_only() {
+async fn a_response_timeout_is_retried_only_on_another_server() {
     let silent = || Origin::playing(|_, mut stream| async move { drop(rest(&mut stream).await) });
     let (first, second) = (silent().await, Origin::answering(OK).await);
     let mut bed = pair(first.address, second.address);
@@ -131,7 +131,7 @@ async fn silence_is_left_for_another_server_only() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn no_retries_means_none() {
+async fn zero_retries_means_no_retry() {
     let origin = Origin::answering(OK).await;
     let mut bed = pair(nobody().await, origin.address);
     bed.upstream.retries = 0;
@@ -140,7 +140,7 @@ async fn no_retries_means_none() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn retries_stay_within_their_budget() {
+async fn retries_stay_within_the_retry_budget() {
     let closing = [closing().await, closing().await, closing().await];
     let mut bed = Bed::to(&closing.each_ref().map(|origin| origin.address));
     bed.upstream.balance = BalancePolicy::RoundRobin;
@@ -163,7 +163,7 @@ async fn retries_stay_within_their_budget() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn who_asks_for_time_gets_it_while_there_are_others() {
+async fn a_server_that_sends_retry_after_is_avoided_while_others_exist() {
     let (busy, other) = (Origin::answering(BUSY).await, Origin::answering(OK).await);
     let clock = crate::clock::ManualClock::at(crate::clock::Timestamp::from_secs(1_000));
     let mut bed = pair(busy.address, other.address);
@@ -184,7 +184,7 @@ async fn who_asks_for_time_gets_it_while_there_are_others() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn who_is_alone_is_asked_all_the_same() {
+async fn a_single_server_is_used_despite_retry_after() {
     let origin = Origin::answering(BUSY).await;
     let bed = Bed::to(&[origin.address]);
     for _ in 0..3 {
@@ -197,7 +197,7 @@ async fn who_is_alone_is_asked_all_the_same() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_refusal_is_delivered_if_it_goes_no_better_elsewhere() {
+async fn a_503_is_delivered_if_the_retry_fails_too() {
     let (busy, other) = (Origin::answering(BUSY).await, closing().await);
     let bed = pair(busy.address, other.address);
     assert_eq!(bed.get().await.unwrap(), (503, "busy".to_owned()));
@@ -205,7 +205,7 @@ async fn a_refusal_is_delivered_if_it_goes_no_better_elsewhere() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn any_other_answer_is_the_client_s() {
+async fn other_error_responses_go_to_the_client() {
     let plain = "HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n";
     let vague = "HTTP/1.1 503 No\r\nretry-after: soon\r\ncontent-length: 0\r\n\r\n";
     let wrong = "HTTP/1.1 500 No\r\nretry-after: 9\r\ncontent-length: 0\r\n\r\n";

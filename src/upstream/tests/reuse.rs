@@ -32,7 +32,7 @@ async fn chunked_and_posted_exchanges_are_reused_too() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn requests_at_the_same_time_have_connections_of_their_own() {
+async fn concurrent_requests_have_separate_connections() {
     let gate = Rc::new(tokio::sync::Semaphore::new(0));
     let origin = Origin::holding_back(&gate).await;
     let bed = Bed::to(&[origin.address]);
@@ -49,7 +49,7 @@ async fn requests_at_the_same_time_have_connections_of_their_own() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_that_came_whole_frees_its_connection_before_it_is_read() {
+async fn a_complete_response_frees_its_connection_before_it_is_read() {
     let origin = Origin::answering(OK).await;
     let bed = Bed::to(&[origin.address]);
     let one = bed.send(get("/")).await.unwrap();
@@ -63,7 +63,7 @@ async fn an_answer_that_came_whole_frees_its_connection_before_it_is_read() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_dropped_half_way_closes_its_connection() {
+async fn a_response_dropped_half_way_closes_its_connection() {
     let (sender, closed) = tokio::sync::oneshot::channel();
     let sender = Cell::new(Some(sender));
     let origin = Origin::playing(move |number, mut stream| {
@@ -92,7 +92,7 @@ async fn an_answer_dropped_half_way_closes_its_connection() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn bytes_that_nobody_asked_for_close_an_idle_connection() {
+async fn unexpected_bytes_close_an_idle_connection() {
     for pause in [true, false] {
         let origin = Origin::playing(move |number, mut stream| async move {
             head(&mut stream).await;
@@ -116,7 +116,7 @@ async fn bytes_that_nobody_asked_for_close_an_idle_connection() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn bytes_behind_an_answer_are_never_the_next_answer() {
+async fn bytes_behind_a_response_never_become_the_next_response() {
     let evil = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil";
     let origin = Origin::playing(move |_, mut stream| async move {
         head(&mut stream).await;
@@ -159,7 +159,7 @@ async fn closing_on_the_second_request() -> Origin {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_get_that_met_a_closing_connection_is_sent_again() {
+async fn a_get_on_a_closing_connection_is_retried() {
     let origin = closing_on_the_second_request().await;
     let bed = Bed::to(&[origin.address]);
     for _ in 0..2 {
@@ -169,7 +169,7 @@ async fn a_get_that_met_a_closing_connection_is_sent_again() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_post_that_was_sent_is_not_sent_again() {
+async fn a_post_that_was_sent_is_not_retried() {
     for body in [Body::Empty, Body::from("hello"), chunks(&["hello"])] {
         let origin = closing_on_the_second_request().await;
         let bed = Bed::to(&[origin.address]);
@@ -181,7 +181,7 @@ async fn a_post_that_was_sent_is_not_sent_again() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_put_with_a_body_is_not_sent_again() {
+async fn a_put_with_a_body_is_not_retried() {
     let origin = closing_on_the_second_request().await;
     let bed = Bed::to(&[origin.address]);
     assert_eq!(bed.get().await.unwrap().1, "ok");
@@ -194,7 +194,7 @@ async fn a_put_with_a_body_is_not_sent_again() {
 /// The origin server has its own thread: while this thread waits for it, no task here can notice that the
 /// connection was closed.
 #[tokio::test(flavor = "local")]
-async fn a_post_that_was_not_sent_goes_over_a_new_connection() {
+async fn an_unsent_post_uses_a_new_connection() {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -240,7 +240,7 @@ async fn a_new_connection_that_closes_is_an_error() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_origin_s_wish_to_close_is_kept() {
+async fn a_connection_close_of_the_origin_is_respected() {
     let origin =
         Origin::answering("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok")
             .await;
@@ -252,7 +252,7 @@ async fn an_origin_s_wish_to_close_is_kept() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_204_that_announces_a_body_closes_its_connection() {
+async fn a_204_that_declares_a_body_closes_its_connection() {
     for field in ["content-length: 2", "transfer-encoding: chunked"] {
         let bytes = format!("HTTP/1.1 204 No Content\r\n{field}\r\n\r\n");
         let origin = Origin::answering(bytes).await;
@@ -263,7 +263,7 @@ async fn a_204_that_announces_a_body_closes_its_connection() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_before_the_whole_request_closes_the_connection() {
+async fn a_response_before_the_whole_request_closes_the_connection() {
     let (sender, body) = channel();
     let origin = Origin::answering(OK).await;
     let bed = Bed::to(&[origin.address]);
@@ -276,7 +276,7 @@ async fn an_answer_before_the_whole_request_closes_the_connection() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn idle_connections_are_bounded() {
+async fn the_number_of_idle_connections_is_limited() {
     let gate = Rc::new(tokio::sync::Semaphore::new(0));
     let origin = Origin::holding_back(&gate).await;
     let mut bed = Bed::to(&[origin.address]);
@@ -295,7 +295,7 @@ async fn idle_connections_are_bounded() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn connections_grow_old() {
+async fn idle_connections_expire() {
     let clock = ManualClock::at(Timestamp::from_secs(1_000));
     let origin = Origin::answering(OK).await;
     let bed = Bed::with_clock(&[origin.address], Clock::Manual(clock.clone()));
@@ -329,7 +329,7 @@ async fn the_connection_used_last_is_used_next() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn pruning_drops_what_an_origin_closed() {
+async fn pruning_removes_connections_closed_by_the_origin() {
     let origin = Origin::closing_after(&[OK]).await;
     let bed = Bed::to(&[origin.address]);
     assert_eq!(bed.get().await.unwrap().1, "ok");
@@ -339,7 +339,7 @@ async fn pruning_drops_what_an_origin_closed() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_server_that_is_gone_loses_its_connections() {
+async fn the_connections_of_a_removed_server_are_closed() {
     let gate = Rc::new(tokio::sync::Semaphore::new(1));
     let origin = Origin::holding_back(&gate).await;
     let bed = Bed::to(&[origin.address]);
@@ -354,7 +354,7 @@ async fn a_server_that_is_gone_loses_its_connections() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_client_that_does_not_wait_closes_the_connection() {
+async fn a_client_disconnect_closes_the_connection() {
     let (sender, closed) = tokio::sync::oneshot::channel();
     let sender = Cell::new(Some(sender));
     let origin = Origin::playing(move |_, mut stream| {

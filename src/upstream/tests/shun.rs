@@ -67,7 +67,7 @@ async fn many(bed: &Bed, n: usize) -> usize {
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(flavor = "local")]
-async fn failures_in_a_row_cost_a_server_its_turns_for_longer_and_longer() {
+async fn consecutive_failures_eject_a_server_for_increasing_times() {
     let (bad, good) = (Moody::start().await, Moody::start().await);
     let (bed, clock) = bed(&[&bad, &good]);
     bad.broken.set(true);
@@ -88,7 +88,7 @@ async fn failures_in_a_row_cost_a_server_its_turns_for_longer_and_longer() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_between_failures_forgives_them() {
+async fn a_success_between_failures_resets_their_count() {
     let origin = Moody::start().await;
     let (bed, _clock) = bed(&[&origin, &Moody::start().await]);
     for broken in [true, true, false, true, true, false, true, true] {
@@ -99,7 +99,7 @@ async fn an_answer_between_failures_forgives_them() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn no_more_than_half_are_left_out() {
+async fn at_most_half_of_the_servers_are_ejected() {
     let four = [
         Moody::start().await,
         Moody::start().await,
@@ -120,7 +120,7 @@ async fn no_more_than_half_are_left_out() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn who_cannot_be_reached_is_left_out_too() {
+async fn an_unreachable_server_is_ejected_too() {
     let good = Origin::answering(OK).await;
     let mut bed = Bed::to(&[nobody().await, good.address]);
     bed.upstream.balance = BalancePolicy::RoundRobin;
@@ -140,7 +140,7 @@ fn breaker(bed: &mut Bed) {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_open_circuit_is_a_503_that_says_when_to_come_back() {
+async fn an_open_circuit_is_a_503_with_retry_after() {
     let origin = Moody::start().await;
     let (mut bed, clock) = bed(&[&origin]);
     breaker(&mut bed);
@@ -168,7 +168,7 @@ async fn an_open_circuit_is_a_503_that_says_when_to_come_back() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn failures_that_are_long_past_do_not_open_a_circuit() {
+async fn old_failures_do_not_open_a_circuit() {
     let origin = Moody::start().await;
     let (mut bed, clock) = bed(&[&origin]);
     breaker(&mut bed);
@@ -183,7 +183,7 @@ async fn failures_that_are_long_past_do_not_open_a_circuit() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_to_an_older_request_closes_no_circuit() {
+async fn a_response_to_an_older_request_does_not_close_a_circuit() {
     let gate = Rc::new(tokio::sync::Semaphore::new(0));
     let held = Rc::clone(&gate);
     let origin = Origin::playing(move |number, mut stream| {
@@ -216,7 +216,7 @@ async fn an_answer_to_an_older_request_closes_no_circuit() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_client_that_leaves_does_not_keep_a_circuit_half_open() {
+async fn a_client_disconnect_does_not_keep_a_circuit_half_open() {
     let origin = Moody::start().await;
     let (mut bed, clock) = bed(&[&origin]);
     breaker(&mut bed);
@@ -247,7 +247,7 @@ async fn a_client_that_leaves_does_not_keep_a_circuit_half_open() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_client_that_leaves_does_not_keep_a_server_ejected() {
+async fn a_client_disconnect_does_not_keep_a_server_ejected() {
     let (bad, good) = (Moody::start().await, Moody::start().await);
     let (bed, clock) = bed(&[&bad, &good]);
     bad.broken.set(true);
@@ -279,7 +279,7 @@ async fn abort(bed: &Bed, origins: &[&Moody]) {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_clock_that_is_set_back_closes_no_server_for_good() {
+async fn a_clock_set_back_does_not_eject_a_server_forever() {
     let origin = Moody::start().await;
     let (mut bed, clock) = bed(&[&origin]);
     breaker(&mut bed);
@@ -327,7 +327,7 @@ async fn patient(status: &Rc<Cell<u16>>) -> (Origin, Rc<Cell<usize>>) {
 }
 
 #[tokio::test(flavor = "local")]
-async fn checks_take_a_server_out_and_bring_it_back() {
+async fn health_checks_remove_and_restore_a_server() {
     let status = Rc::new(Cell::new(200));
     let (origin, asked) = patient(&status).await;
     let mut bed = Bed::to(&[origin.address]);
@@ -365,7 +365,7 @@ async fn checks_take_a_server_out_and_bring_it_back() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn who_cannot_be_reached_fails_its_checks() {
+async fn an_unreachable_server_fails_its_health_checks() {
     let mut bed = Bed::to(&[nobody().await]);
     health(&mut bed);
     for changed in [None, None, Some(false), None] {

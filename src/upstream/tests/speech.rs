@@ -34,13 +34,13 @@ async fn a_request_without_a_body_has_no_framing() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_empty_post_says_that_it_is_empty() {
+async fn an_empty_post_has_a_content_length_of_zero() {
     let said = said(post(Body::Empty), "\r\n\r\n").await;
     assert!(said.ends_with("content-length: 0\r\n\r\n"), "{said}");
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_known_body_has_a_length() {
+async fn a_complete_body_has_a_content_length() {
     let said = said(post(Body::from("hello")), "hello").await;
     assert!(said.ends_with("content-length: 5\r\n\r\nhello"), "{said}");
     assert!(!said.contains("transfer-encoding"), "{said}");
@@ -65,7 +65,7 @@ async fn a_body_of_unknown_length_is_chunked() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn the_body_of_a_get_is_not_lost() {
+async fn the_body_of_a_get_is_forwarded() {
     let mut request = get("/");
     *request.body_mut() = chunks(&["hi"]);
     let said = said(request, "0\r\n\r\n").await;
@@ -112,7 +112,7 @@ async fn an_http_2_request_is_sent_as_http_1_1() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn answers_without_one_meaning_are_refused() {
+async fn ambiguous_responses_are_refused() {
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(101));
     let large = format!("HTTP/1.1 200 OK\r\na: {}\r\n\r\n", "b".repeat(300 * 1024));
     let bad = [
@@ -167,7 +167,7 @@ async fn answers_without_one_meaning_are_refused() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn other_informational_answers_are_passed_over() {
+async fn other_informational_responses_are_skipped() {
     let bytes = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n";
     let origin = Origin::answering(format!("{bytes}{OK}")).await;
     let bed = Bed::to(&[origin.address]);
@@ -176,7 +176,7 @@ async fn other_informational_answers_are_passed_over() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn answers_without_a_body_end_with_their_head() {
+async fn responses_without_a_body_end_with_their_head() {
     for (method, bytes) in [
         ("HEAD", "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n"),
         (
@@ -206,7 +206,7 @@ async fn answers_without_a_body_end_with_their_head() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_loses_what_concerns_one_connection() {
+async fn hop_by_hop_headers_are_removed_from_a_response() {
     let origin = Origin::answering(
         "HTTP/1.1 200 Fine\r\ncontent-length: 2\r\nconnection: x-hop, content-length\r\nx-hop: 1\r\n\
          keep-alive: timeout=5\r\nupgrade: h2c\r\nset-cookie: a=1\r\nset-cookie: b=2\r\n\r\nok",
@@ -237,7 +237,7 @@ async fn an_http_1_0_origin_gets_one_request_a_connection() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn trailers_pass_without_what_only_a_head_may_say() {
+async fn trailers_are_forwarded_without_headers_forbidden_in_trailers() {
     let origin = Origin::answering(
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\
          x-sum: 7\r\ncontent-length: 9\r\ntransfer-encoding: chunked\r\nhost: b\r\nset-cookie: a\r\n\r\n",
@@ -252,7 +252,7 @@ async fn trailers_pass_without_what_only_a_head_may_say() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_request_s_trailers_pass_if_they_were_announced() {
+async fn request_trailers_are_forwarded_if_announced() {
     let mut trailers = HeaderMap::new();
     for name in [
         "x-sum",
@@ -279,7 +279,7 @@ fn one(name: &'static str) -> HeaderMap {
 }
 
 #[test]
-fn what_trailers_may_say() {
+fn forbidden_trailers_are_removed() {
     for name in ["x-sum", "etag", "server-timing", "grpc-status", "digest"] {
         let mut trailers = one(name);
         clean_trailers(&mut trailers);
@@ -316,7 +316,7 @@ fn what_trailers_may_say() {
 }
 
 #[test]
-fn a_target_is_a_path() {
+fn a_target_must_be_a_path() {
     for path in ["/", "/a?b", "//a/b", "/a%2Fb", "/?", "/\u{e4}"] {
         assert!(is_path(path), "{path:?}");
     }

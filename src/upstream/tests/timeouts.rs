@@ -11,7 +11,7 @@ pub(super) async fn nobody() -> SocketAddr {
 }
 
 #[tokio::test(flavor = "local")]
-async fn nobody_listening_is_502() {
+async fn a_refused_connection_is_502() {
     let bed = Bed::to(&[nobody().await]);
     let error = bed.send(get("/")).await.err().unwrap();
     assert_eq!(
@@ -89,7 +89,7 @@ async fn a_full_backlog_is_a_connect_timeout() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn silence_is_504_and_closes_the_connection() {
+async fn a_silent_origin_is_504_and_its_connection_closes() {
     let (sender, closed) = tokio::sync::oneshot::channel();
     let sender = Cell::new(Some(sender));
     let origin = Origin::playing(move |_, mut stream| {
@@ -130,7 +130,7 @@ async fn a_silent_idle_connection_is_not_tried_twice() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_slow_client_does_not_make_its_origin_slow() {
+async fn a_slow_client_does_not_count_against_the_response_timeout() {
     let origin = Origin::playing(|_, mut stream| async move {
         until(&mut stream, "0\r\n\r\n").await;
         stream.write_all(OK.as_bytes()).await.unwrap();
@@ -177,7 +177,7 @@ fn about(ticks: u64, expected: u64) {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_body_that_was_sent_at_once_buys_no_more_time() {
+async fn a_body_sent_immediately_does_not_extend_the_timeout() {
     let (_origin, bed) = silent().await;
     let without = ticks(&bed, post(Body::Empty)).await;
     about(ticks(&bed, post(Body::from("whole"))).await, without);
@@ -185,7 +185,7 @@ async fn a_body_that_was_sent_at_once_buys_no_more_time() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn the_time_begins_when_the_body_has_ended() {
+async fn the_response_timeout_begins_when_the_body_has_ended() {
     let (_origin, bed) = silent().await;
     let without = ticks(&bed, post(Body::Empty)).await;
     let timer = Rc::clone(&bed.pool.shared.timer);
@@ -203,7 +203,7 @@ async fn the_time_begins_when_the_body_has_ended() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_origin_that_stops_reading_is_slow() {
+async fn an_origin_that_stops_reading_times_out() {
     let origin = Origin::playing(|_, mut stream| async move {
         head(&mut stream).await;
         std::future::pending::<()>().await;

@@ -56,7 +56,7 @@ async fn requests_share_a_connection() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_body_and_an_upgrade_go_through() {
+async fn a_body_and_an_upgrade_are_forwarded() {
     let place = Socket::new("speech");
     let listener = UnixListener::bind(&place.0).unwrap();
     tokio::task::spawn_local(async move {
@@ -85,7 +85,7 @@ async fn a_body_and_an_upgrade_go_through() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn no_socket_and_nobody_behind_one_are_502() {
+async fn a_missing_socket_and_one_without_a_listener_are_502() {
     let place = Socket::new("away");
     assert_eq!(place.bed().reason().await, "connect_failed");
     drop(UnixListener::bind(&place.0).unwrap());

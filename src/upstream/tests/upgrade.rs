@@ -14,7 +14,7 @@ fn handshake() -> Request<Body> {
 }
 
 #[tokio::test(flavor = "local")]
-async fn bytes_flow_both_ways_after_a_101() {
+async fn bytes_flow_in_both_directions_after_a_101() {
     let origin = Origin::playing(|_, mut stream| async move {
         let head = head(&mut stream).await;
         assert!(head.contains("upgrade: websocket\r\n"), "{head}");
