@@ -151,7 +151,7 @@ fn typical_rules_match_and_allocate_nothing() {
 }
 
 #[test]
-fn a_regex_keeps_little_of_what_a_client_makes_it_remember() {
+fn a_client_cannot_grow_the_cache_of_a_regex_much() {
     // Every run of twenty letters is a state of its own.
     let mut seed = 1u32;
     let letters = std::iter::repeat_with(|| {
@@ -196,7 +196,7 @@ fn a_thousand_rules_that_do_not_match_allocate_nothing() {
 }
 
 #[test]
-fn a_fresh_request_computes_nothing_that_no_rule_reads() {
+fn a_new_request_computes_only_the_fields_that_rules_read() {
     let (base, geo) = (Asked::browsing().facts(), leak(Counted::default()));
     let text = r#"http.request.method eq "POST" or starts_with(http.request.uri.path, "/login")
         or http.user_agent contains "curl" or http.request.headers["x-api-key"][0] eq "k"
@@ -210,7 +210,7 @@ fn a_fresh_request_computes_nothing_that_no_rule_reads() {
 }
 
 #[test]
-fn what_a_rule_reads_is_computed_once() {
+fn a_field_is_computed_once_per_request() {
     let (base, geo) = (Asked::browsing().facts(), leak(Counted::default()));
     for (text, asked) in [
         (r#"ip.src.asnum eq 1"#, 1),
@@ -245,7 +245,7 @@ fn what_a_rule_reads_is_computed_once() {
 }
 
 #[test]
-fn fingerprints_are_computed_when_they_are_read() {
+fn fingerprints_are_computed_only_if_read() {
     let shown = fingerprint::of_records(&cases::hello("chrome146")).unwrap();
     let base = Asked::browsing().facts();
     let mut connection = base.connection.clone();

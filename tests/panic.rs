@@ -120,7 +120,7 @@ async fn over_http2(address: SocketAddr) {
 }
 
 #[test]
-fn a_panic_costs_one_connection_or_stream_and_is_told() {
+fn a_panic_ends_one_connection_or_stream_and_is_logged() {
     let (mut reader, writer) = std::io::pipe().unwrap();
     let sink = LineSink::stream(File::from(OwnedFd::from(writer))).unwrap();
     let (log, dispatch) = LogHandle::to(sink, Clock::System, "");

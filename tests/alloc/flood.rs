@@ -17,7 +17,7 @@ const BOUNDS: StoreBounds = StoreBounds {
 const BANNED: u64 = 5_000;
 
 #[test]
-fn a_flood_takes_no_more_memory_and_frees_no_banned_key() {
+fn a_flood_of_keys_adds_no_memory_and_evicts_no_ban() {
     for (algorithm, ..) in ALGORITHMS {
         let store = Store::memory(BOUNDS);
         let mut ban = Rule::ban();
@@ -56,7 +56,7 @@ fn allowed(algorithm: &str) -> u64 {
 }
 
 #[test]
-fn a_flood_of_bans_keeps_to_their_room() {
+fn a_flood_of_bans_stays_within_its_capacity() {
     let store = Store::memory(BOUNDS);
     let mut ban = Rule::ban();
     let taken = measure(|| {

@@ -158,7 +158,7 @@ fn frames(method: &str, path: &str, body: usize) -> Frames {
 }
 
 #[test]
-fn methods_without_a_body_are_answered_and_the_connection_goes_on() {
+fn requests_without_a_body_get_a_response_and_the_connection_stays_open() {
     let mut site = Site::open("off");
     for method in ["GET", "HEAD", "OPTIONS"] {
         for row @ (action, by, _) in ACTIONS {
@@ -187,7 +187,7 @@ fn methods_without_a_body_are_answered_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_small_body_that_nobody_wants_is_read_and_the_connection_goes_on() {
+fn a_small_unused_body_is_drained_and_the_connection_stays_open() {
     let mut site = Site::open("off");
     for row @ (action, by, _) in ACTIONS {
         let mut wire = site.gateway.client().connect();
@@ -210,7 +210,7 @@ fn a_small_body_that_nobody_wants_is_read_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_large_body_that_nobody_wants_ends_the_connection() {
+fn a_large_unused_body_closes_the_connection() {
     let mut site = Site::open("off");
     for row @ (action, by, _) in ACTIONS {
         let head = head("POST", &format!("/{action}/x"), "1.1", LARGE);
@@ -239,7 +239,7 @@ fn a_large_body_that_nobody_wants_ends_the_connection() {
 }
 
 #[test]
-fn http_1_0_is_answered_and_closed() {
+fn an_http_1_0_request_gets_a_response_and_a_close() {
     let mut site = Site::open("off");
     for row @ (action, by, _) in ACTIONS {
         for length in [0, SMALL] {
@@ -255,7 +255,7 @@ fn http_1_0_is_answered_and_closed() {
 }
 
 #[test]
-fn http_2_streams_are_answered_or_reset() {
+fn http_2_streams_get_a_response_or_a_reset() {
     let mut site = Site::open("off");
     for (method, body) in [
         ("GET", 0),
@@ -339,7 +339,7 @@ fn logged(log: &Path, count: usize) -> Vec<Value> {
 }
 
 #[test]
-fn a_tag_names_all_its_rules_in_order_and_a_client_cannot() {
+fn a_tag_header_names_all_rules_in_order_and_clients_cannot_forge_it() {
     let pot = Origin::start();
     let rules = [
         deny("first", "/", "tag", ""),
@@ -370,7 +370,7 @@ fn a_tag_names_all_its_rules_in_order_and_a_client_cannot() {
 }
 
 #[test]
-fn a_web_socket_is_tagged_and_diverted() {
+fn a_websocket_is_tagged_and_diverted() {
     let echo = || {
         Origin::scripted(|stream| {
             let mut wire = Wire::new(stream.try_clone().unwrap());
@@ -414,7 +414,7 @@ fn upgrade(path: &str) -> String {
 }
 
 #[test]
-fn a_diverted_answer_shows_other_quotas_and_is_not_counted() {
+fn a_diverted_response_shows_other_quotas_and_is_not_counted() {
     let pot = Origin::start();
     let rules = r#"
         [[rules]]
@@ -451,7 +451,7 @@ fn a_diverted_answer_shows_other_quotas_and_is_not_counted() {
 }
 
 #[test]
-fn a_candidate_acts_on_nobody_and_is_counted_where_it_differs() {
+fn a_candidate_mitigates_no_request_and_differences_are_counted() {
     let rule = |candidate: u32| {
         format!(
             "[[rules]]\nname = \"tried\"\nkey = [\"ip.src\"]\nlimit = 2\nperiod = \"1h\"\n\

@@ -20,7 +20,7 @@ static TURN: Mutex<()> = Mutex::new(());
 const LISTENER: &str = "\n[[listeners]]\naddress = \"127.0.0.1:0\"\n";
 
 #[test]
-fn every_warning_of_the_page_is_given() {
+fn every_warning_in_the_documentation_is_reported() {
     let _turn = TURN.lock().unwrap();
     let blocks = blocks_of(PAGE);
     let pairs: Vec<_> = blocks.chunks(2).collect();
@@ -56,7 +56,7 @@ fn every_warning_of_the_page_is_given() {
 }
 
 #[test]
-fn a_name_that_leads_nowhere_is_a_warning() {
+fn a_name_that_does_not_resolve_is_a_warning() {
     let folder = Folder::new();
     let upstream = "[[upstreams]]\nname = \"a\"\nservers = [\"localhost:9000\", \"no-such-name.invalid:80\"]\n\
                     [[routes]]\nupstream = \"a\"\n";
@@ -71,7 +71,7 @@ fn a_name_that_leads_nowhere_is_a_warning() {
 }
 
 #[test]
-fn every_code_of_the_table_stands_in_the_page_and_no_other() {
+fn the_documentation_lists_exactly_the_warning_codes_of_the_code() {
     let _turn = TURN.lock().unwrap();
     let rows = LintCode::TABLE.iter();
     let rows = rows.map(|(_, code, meaning)| format!("| `{code}` | {meaning} |\n"));
@@ -101,7 +101,7 @@ fn check(folder: &Folder, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn warnings_can_be_denied_and_allowed() {
+fn warnings_can_be_denied_or_allowed() {
     let folder = Folder::new();
     folder.write("gateway.toml", SUSPICIOUS);
     let warning = "gateway.toml:3:1: warning[development-certificate]: ";
@@ -122,7 +122,7 @@ fn warnings_can_be_denied_and_allowed() {
 }
 
 #[test]
-fn a_warning_has_its_code_as_json_too() {
+fn a_warning_in_json_has_its_code() {
     let folder = Folder::new();
     folder.write("gateway.toml", SUSPICIOUS);
     let (_, text) = check(&folder, &["--format", "json"]);
@@ -138,7 +138,7 @@ fn an_unknown_code_is_refused() {
 }
 
 #[test]
-fn the_mistakes_of_all_files_come_in_one_go() {
+fn the_errors_of_all_files_are_reported_together() {
     let folder = Folder::new();
     let main = "include = [\"rules.d/*.toml\"]\n[[listeners]]\naddress = \"127.0.0.1:x\"\n\
                 [listeners.tls]\ncertificates = [{ cert = \"missing.pem\", key = \"missing.key\" }]\n";

@@ -130,7 +130,7 @@ impl Site {
 }
 
 #[test]
-fn only_the_right_certificate_is_let_in() {
+fn only_a_trusted_certificate_is_accepted() {
     let site = Site::new("required");
     for version in ["1.2", "1.3"] {
         assert_eq!(site.curl(Some("right"), version), "hello");
@@ -159,7 +159,7 @@ fn only_the_right_certificate_is_let_in() {
 }
 
 #[test]
-fn an_optional_certificate_is_none_or_a_right_one() {
+fn an_optional_certificate_must_be_absent_or_trusted() {
     let site = Site::new("optional");
     for version in ["1.2", "1.3"] {
         assert_eq!(site.curl(None, version), "hello");
@@ -170,7 +170,7 @@ fn an_optional_certificate_is_none_or_a_right_one() {
 }
 
 #[test]
-fn a_reload_changes_who_is_let_in() {
+fn a_reload_changes_the_accepted_certificates() {
     let site = Site::new("required");
     assert_eq!(site.curl(Some("right"), "1.3"), "hello");
     site.authorities(&site.other.pem);
@@ -198,7 +198,7 @@ fn a_reload_changes_who_is_let_in() {
 }
 
 #[test]
-fn a_session_does_not_outlive_the_authority_of_its_certificate() {
+fn a_session_is_not_resumed_after_its_authority_is_removed() {
     let site = Site::new("required");
     for version in ["-tls1_2", "-tls1_3"] {
         let session = site.file(version);
@@ -231,7 +231,7 @@ fn a_session_does_not_outlive_the_authority_of_its_certificate() {
 }
 
 #[test]
-fn a_session_without_a_certificate_opens_no_listener_that_wants_one() {
+fn a_session_without_a_certificate_is_refused_where_one_is_required() {
     let site = Site::new("optional");
     let session = site.file("session");
     let session = session.to_str().unwrap();

@@ -66,7 +66,7 @@ impl Kind {
 }
 
 #[test]
-fn slow_clients_are_ended_and_honest_ones_served() {
+fn slow_clients_are_disconnected_and_normal_ones_served() {
     let descriptors = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: descriptors.maximum,

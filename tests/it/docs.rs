@@ -83,17 +83,17 @@ fn every_key_part_compiles() {
 }
 
 #[test]
-fn the_field_table_is_the_code_s() {
+fn the_field_table_matches_the_code() {
     same_table("docs/rule-language.md", "fields", &field_rows());
 }
 
 #[test]
-fn the_function_table_is_the_code_s() {
+fn the_function_table_matches_the_code() {
     same_table("docs/rule-language.md", "functions", &function_rows());
 }
 
 #[test]
-fn the_reference_holds_every_default() {
+fn the_reference_lists_every_default() {
     let (reference, least) = (meaning(&reference().text), meaning(LEAST));
     let different = reference
         .lines()
@@ -111,7 +111,7 @@ fn the_reference_holds_every_default() {
 }
 
 #[test]
-fn the_tables_of_keys_agree_with_the_reference() {
+fn the_tables_of_settings_agree_with_the_reference() {
     let tables = key_tables();
     let reference = keys_of(&reference().text);
     assert!(tables.len() > 50, "{tables:?}");
@@ -126,7 +126,7 @@ fn the_tables_of_keys_agree_with_the_reference() {
 }
 
 #[test]
-fn keys_that_do_not_work_yet_are_refused() {
+fn settings_that_are_not_implemented_are_refused() {
     let text = read("docs/configuration.md");
     let listed = section(&text, "## Not yet");
     let keys: BTreeSet<&str> = ticked(listed).filter(|word| word.contains('.')).collect();
@@ -150,7 +150,7 @@ fn keys_that_do_not_work_yet_are_refused() {
 }
 
 #[test]
-fn the_metrics_table_is_the_code_s() {
+fn the_metrics_table_matches_the_code() {
     let text = read("docs/operations.md");
     let table = section(&text, "## Metrics");
     let documented: BTreeSet<String> = rows(table)
@@ -167,7 +167,7 @@ fn the_metrics_table_is_the_code_s() {
 }
 
 #[test]
-fn the_words_of_labels_are_explained() {
+fn label_values_are_documented() {
     let text = read("docs/operations.md");
     let scrape = Running::with("").metrics();
     for (metric, heading) in [
@@ -189,7 +189,7 @@ fn the_words_of_labels_are_explained() {
 }
 
 #[test]
-fn what_only_a_restart_can_change_stays_and_is_named() {
+fn restart_only_settings_stay_unchanged_and_are_reported() {
     let process = Process::run(&whole("[server]\nworkers = 2"));
     let secret = process.folder.write("secret", [7; 32]);
     for (config, named) in [
@@ -230,7 +230,7 @@ fn what_only_a_restart_can_change_stays_and_is_named() {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_a_target() {
     for file in documents() {
         let text = read(&file);
         let folder = root().join(&file).parent().unwrap().to_owned();

@@ -59,7 +59,7 @@ fn config(origin: &Origin, server: &str) -> String {
 }
 
 #[test]
-fn two_hundred_requests_under_way_are_all_answered() {
+fn two_hundred_requests_in_flight_all_get_a_response() {
     let held = Held::start();
     let mut process = Process::run(&config(&held.origin, ""));
     let (plain, tls) = (
@@ -95,7 +95,7 @@ fn two_hundred_requests_under_way_are_all_answered() {
 /// Requests that are on their way when the signal comes are answered too: each connection hears
 /// which answer is its last.
 #[test]
-fn a_client_that_keeps_asking_is_told_which_answer_is_the_last() {
+fn a_busy_connection_gets_connection_close_on_its_last_response() {
     let held = Held::start();
     let mut process = Process::run(&config(&held.origin, ""));
     let address = process.address(0);
@@ -126,7 +126,7 @@ fn a_client_that_keeps_asking_is_told_which_answer_is_the_last() {
 /// Half a head was there before the signal. It may be finished for half of the time that the
 /// gateway has; after that there is no time left for an answer of an origin.
 #[test]
-fn a_request_that_begins_too_late_is_refused_in_words() {
+fn a_request_completed_too_late_is_refused_with_a_message() {
     let held = Held::start();
     let mut process = Process::run(&config(&held.origin, "drain_timeout = \"6s\""));
     let mut halves: Vec<TcpStream> = (0..40)
@@ -165,7 +165,7 @@ fn a_request_that_begins_too_late_is_refused_in_words() {
 /// The kernel has accepted them, and nobody has taken them yet; some of them wait for a core that
 /// has no connection of its own.
 #[test]
-fn connections_that_nobody_has_taken_yet_are_served() {
+fn connections_in_the_accept_queue_are_served() {
     let held = Held::start();
     let config = config(&held.origin, "max_connections = 1");
     let mut process = Process::run(&config);

@@ -68,7 +68,7 @@ fn json(rules: &str, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn a_match_is_shown_whole() {
+fn a_match_is_shown_completely() {
     let text = human(
         LOGIN,
         &[
@@ -98,7 +98,7 @@ login: counted
 }
 
 #[test]
-fn a_typing_mistake_is_shown_with_what_was_read() {
+fn a_misspelled_value_is_shown_with_the_value_that_was_read() {
     let text = human(LOGIN, &["POST", "http://example.com/logn"]);
     let why = r#"
 login: no_match
@@ -118,7 +118,7 @@ login: no_match
 }
 
 #[test]
-fn repeats_run_into_the_limit() {
+fn repeated_requests_reach_the_limit() {
     let text = human(
         LOGIN,
         &["POST", "http://example.com/login", "--repeat", "5"],
@@ -153,7 +153,7 @@ login: block
 }
 
 #[test]
-fn repeats_stand_below_one_another() {
+fn repeated_requests_are_aligned_in_columns() {
     let spread = ["--repeat", "12", "--every", "900ms"];
     let text = human(
         LOGIN,
@@ -167,7 +167,7 @@ fn repeats_stand_below_one_another() {
 }
 
 #[test]
-fn responses_count_as_they_are_imagined() {
+fn simulated_responses_are_counted() {
     let rules = r#"
 [[rules]]
 name     = "stuffing"
@@ -220,7 +220,7 @@ login: skip
 }
 
 #[test]
-fn a_dry_run_and_a_disabled_rule_say_so() {
+fn a_dry_run_and_a_disabled_rule_are_labelled() {
     let rules = LOGIN.replace("limit    = 3", "limit = 1\ndry_run = true")
         + "[[rules]]\nname = \"off\"\nmitigate = 'ssl'\nenabled = false\n"
         + "[[rules]]\nname = \"on\"\nmitigate = 'ssl'\n";
@@ -237,7 +237,7 @@ fn a_dry_run_and_a_disabled_rule_say_so() {
 }
 
 #[test]
-fn an_exemption_ends_the_pass() {
+fn an_allow_rule_ends_the_evaluation() {
     let exempt =
         "[[rules]]\nname = \"office\"\nmitigate = 'ip.src in $office'\naction = \"allow\"\n";
     let rules = format!("{exempt}{LOGIN}");
@@ -256,7 +256,7 @@ fn an_exemption_ends_the_pass() {
 }
 
 #[test]
-fn a_shadow_says_what_the_client_would_not_see() {
+fn a_shadow_shows_what_the_client_would_not_see() {
     let rules = LOGIN.replace("limit    = 3", "limit = 1\naction = \"shadow\"");
     let ask = ["POST", "http://example.com/login", "--repeat", "2"];
     let text = human(&rules, &ask);
@@ -380,7 +380,7 @@ fn a_host_of_another_certificate_is_misdirected() {
 }
 
 #[test]
-fn bodies_and_grpc_are_judged_by_their_headers() {
+fn bodies_and_grpc_are_recognized_by_their_headers() {
     let limits = "[limits]\nmax_body_bytes = \"10B\"\n";
     let url = "http://example.com/login";
     let large = ["POST", url, "-H", "content-length: 11"];
@@ -409,7 +409,7 @@ fn bodies_and_grpc_are_judged_by_their_headers() {
 }
 
 #[test]
-fn the_client_is_who_the_gateway_believes() {
+fn the_client_address_is_resolved_as_in_the_gateway() {
     let client = |more: &[&str]| {
         let ask = [
             "GET",
@@ -429,7 +429,7 @@ fn the_client_is_who_the_gateway_believes() {
 }
 
 #[test]
-fn what_a_request_cannot_show_is_given() {
+fn facts_outside_the_request_can_be_given_as_options() {
     let rules = r#"
 [[rules]]
 name     = "hosters"
@@ -570,7 +570,7 @@ fn a_bad_argument_is_a_usage_error() {
 }
 
 #[test]
-fn a_bad_configuration_is_told_as_check_tells_it() {
+fn a_bad_configuration_is_reported_as_by_check() {
     let bad = LOGIN.replace("uri.path eq", "uri.pth eq");
     let (text, code) = run(&bad, &["GET", "/"]);
     assert_eq!(code, Some(1));
@@ -585,7 +585,7 @@ fn a_bad_configuration_is_told_as_check_tells_it() {
 }
 
 #[test]
-fn an_old_version_and_the_server_itself_can_be_asked_about() {
+fn http_1_0_and_options_asterisk_can_be_explained() {
     let rules = "[[rules]]\nname = \"old\"\nmitigate = 'http.request.version eq \"HTTP/1.0\"'\n\
                  [[rules]]\nname = \"star\"\nmitigate = 'http.request.uri.path eq \"*\"'\n";
     let old = human(rules, &["GET", "http://example.com/", "--http", "1.0"]);

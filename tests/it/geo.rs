@@ -49,7 +49,7 @@ fn ask_until(done: &AtomicBool, mut wire: Wire, answered: &AtomicU64) {
 }
 
 #[test]
-fn a_database_is_swapped_while_it_is_in_use() {
+fn a_database_is_replaced_while_in_use() {
     let folder = files(64500, "");
     let gateway = Running::on(&config(&folder));
     let logged = |text: &str| {
@@ -114,7 +114,7 @@ fn a_database_is_swapped_while_it_is_in_use() {
 }
 
 #[test]
-fn lists_and_databases_are_read_again_at_a_hangup() {
+fn lists_and_databases_are_read_again_on_sighup() {
     let folder = files(64500, "# none yet\n");
     let config = config(&folder);
     let process = Process::run(&config);
@@ -147,7 +147,7 @@ fn lists_and_databases_are_read_again_at_a_hangup() {
 }
 
 #[test]
-fn a_value_that_does_not_fit_is_found_by_check() {
+fn check_reports_a_list_value_of_the_wrong_type() {
     let folder = Folder::new();
     folder.write(
         "office.txt",

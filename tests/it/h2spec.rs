@@ -94,7 +94,7 @@ pub fn post(stream: u32) -> Frames {
 }
 
 #[test]
-fn a_server_does_what_the_standard_asks() {
+fn the_gateway_conforms_to_the_http2_standard() {
     let gateway = Running::with("[limits]\nmax_header_bytes = \"16KiB\"");
     let cases: Vec<Case> = [
         frames::cases(),

@@ -81,7 +81,7 @@ fn remaining(answer: &Answer) -> u64 {
 }
 
 #[test]
-fn what_was_counted_and_banned_stays_and_every_address_too() {
+fn counters_bans_and_addresses_survive_a_handover() {
     let mut process = Process::run(CONFIG);
     let (plain, tls, admin) = (process.address(0), process.address(1), process.admin());
     let client = Client::plain(plain);
@@ -166,7 +166,7 @@ impl Load {
 }
 
 #[test]
-fn nobody_is_dropped_when_processes_take_over() {
+fn no_request_is_lost_during_handovers() {
     let mut process = Process::run(CONFIG);
     let (plain, tls) = (process.address(0), process.address(1));
     let load = Load::default();
@@ -203,7 +203,7 @@ fn nobody_is_dropped_when_processes_take_over() {
 }
 
 #[test]
-fn requests_under_way_are_finished_by_the_old_process() {
+fn requests_in_flight_are_finished_by_the_old_process() {
     let mut process = Process::run(CONFIG);
     let mut half = TcpStream::connect(process.address(0)).unwrap();
     half.write_all(b"GET / HTTP/1.1\r\nhost: example.com\r\n")
@@ -253,7 +253,7 @@ fn a_process_that_cannot_start_changes_nothing() {
 
 /// Whoever reads the log as JSON can read it whatever happens.
 #[test]
-fn a_process_that_cannot_start_says_so_in_json_where_that_is_asked_for() {
+fn a_process_that_cannot_start_logs_json_if_configured() {
     let process = Process::run(CONFIG);
     let json = CONFIG.replace("[log]", "[log]\nformat = \"json\"");
     process.folder.write("gateway.toml", &json);
@@ -287,7 +287,7 @@ fn a_process_that_cannot_start_says_so_in_json_where_that_is_asked_for() {
 }
 
 #[test]
-fn another_number_of_workers_and_other_listeners_are_taken_up() {
+fn a_handover_applies_changed_workers_and_listeners() {
     let mut process = Process::run(CONFIG);
     let plain = process.address(0);
     for (generation, workers) in [5, 1, 3].into_iter().enumerate() {
@@ -309,7 +309,7 @@ fn another_number_of_workers_and_other_listeners_are_taken_up() {
 
 /// The process that is going must not write over what the one that has come has saved.
 #[test]
-fn a_snapshot_is_kept_by_one_process_at_a_time() {
+fn the_counter_snapshot_is_written_by_one_process_at_a_time() {
     let folder = Folder::new();
     let file = folder.path().join("counters");
     let store = format!("[store]\nsnapshot = \"{}\"\n", file.display());
@@ -339,7 +339,7 @@ fn a_snapshot_is_kept_by_one_process_at_a_time() {
 }
 
 #[test]
-fn a_stop_ends_a_handover_that_does_not_end() {
+fn a_stop_cancels_a_handover_that_hangs() {
     let mut process = Process::run(CONFIG);
     let pipe = process.folder.pipe("gateway.toml");
     process.signal("USR2");
@@ -356,7 +356,7 @@ fn a_stop_ends_a_handover_that_does_not_end() {
 
 /// The process before is told to stop, or ends, before it has told the new one to serve.
 #[test]
-fn a_process_that_is_not_told_to_serve_never_does() {
+fn a_new_process_never_serves_without_the_go_ahead() {
     let folder = Folder::new();
     folder.write("gateway.toml", CONFIG);
     let (mut ours, theirs) = UnixStream::pair().unwrap();
@@ -384,7 +384,7 @@ fn a_process_that_is_not_told_to_serve_never_does() {
 }
 
 #[test]
-fn an_environment_that_lies_is_not_believed() {
+fn wrong_handover_variables_in_the_environment_are_ignored() {
     let folder = Folder::new();
     folder.write("gateway.toml", CONFIG);
     let mut lies = Process::command();

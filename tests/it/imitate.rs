@@ -108,7 +108,7 @@ fn names(answer: &Answer) -> Vec<&str> {
 }
 
 #[test]
-fn what_a_route_changes_is_changed_in_shadow_answers_too() {
+fn header_edits_of_a_route_apply_to_shadow_responses() {
     let edits = "response_headers = { remove = [\"x-csrf-token\", \"vary\", \"x-request-id\"], \
                  set = { server = \"gateway\", \"set-cookie\" = \"a=b\" } }\n";
     for way in [Way::Plain, Way::TlsH2] {
@@ -167,7 +167,7 @@ fn real_ones(gateway: &Running) -> Vec<String> {
 }
 
 #[test]
-fn until_enough_is_known_the_answer_is_the_configured_one() {
+fn the_configured_response_is_used_until_enough_is_learned() {
     let gateway = Running::with_origin(busy_origin(), RULES);
     let configured = ["content-type", "content-length", "x-configured", "date"];
     let plain = |answer: &Answer| {
@@ -209,7 +209,7 @@ fn until_enough_is_known_the_answer_is_the_configured_one() {
 }
 
 #[test]
-fn failures_and_stopped_requests_teach_nothing() {
+fn failures_and_mitigated_requests_are_not_learned() {
     let gateway = Running::with(RULES);
     for n in 0..12 {
         let from = format!("203.0.113.{n}");
@@ -233,7 +233,7 @@ fn failures_and_stopped_requests_teach_nothing() {
 }
 
 #[test]
-fn a_value_for_few_is_not_for_others() {
+fn a_value_seen_by_few_clients_is_not_repeated() {
     let gateway = Running::with_origin(busy_origin(), RULES);
     for n in 0..9 {
         let client = gateway.client().from(&format!("203.0.113.{n}"));
@@ -254,7 +254,7 @@ fn a_value_for_few_is_not_for_others() {
 }
 
 #[test]
-fn a_date_is_fresh() {
+fn a_date_is_current() {
     let gateway = Running::with_origin(busy_origin(), RULES);
     teach(&gateway, Way::Plain, "GET", "/");
     for hours in 1..4 {
@@ -288,7 +288,7 @@ fn whole(server: &str, paths: &[&str]) -> String {
 }
 
 #[test]
-fn what_is_known_of_a_route_stays_over_a_reload_and_is_for_no_other() {
+fn learned_responses_survive_a_reload_and_stay_with_their_route() {
     let routes = |paths: [&str; 2]| whole("", &paths);
     let gateway = Running::before(busy_origin(), &routes(["/a/*", "/b/*"]));
     let server = |path: &str| {
@@ -306,7 +306,7 @@ fn what_is_known_of_a_route_stays_over_a_reload_and_is_for_no_other() {
 }
 
 #[test]
-fn what_a_rule_would_stop_is_known_better_than_the_rest_of_its_route() {
+fn responses_that_a_rule_counts_are_learned_separately_from_their_route() {
     let origin = Origin::answering(|request: &Seen| {
         let fields = match request.line.contains("/invite") {
             true => "x-app: invites\r\ncontent-type: application/json",
@@ -370,7 +370,7 @@ fn bodies_are_framed_as_the_origin_frames_them() {
 }
 
 #[test]
-fn other_methods_and_bodies() {
+fn other_methods_and_bodies_are_imitated() {
     let gateway = Running::with_origin(busy_origin(), RULES);
     for method in ["HEAD", "OPTIONS", "DELETE"] {
         let real = teach(&gateway, Way::Plain, method, "/");
@@ -401,7 +401,7 @@ fn other_methods_and_bodies() {
 }
 
 #[test]
-fn quotas_of_other_rules_stand_where_they_stand_on_real_answers() {
+fn quota_headers_have_the_position_of_real_responses() {
     let rules = r#"
         [[rules]]
         name = "api"
@@ -420,7 +420,7 @@ fn quotas_of_other_rules_stand_where_they_stand_on_real_answers() {
 }
 
 #[test]
-fn an_answer_looks_the_same_where_nobody_may_be_held() {
+fn a_shadow_response_is_imitated_even_if_max_held_is_zero() {
     let gateway = Running::before(busy_origin(), &whole("max_held = 0", &["/*"]));
     let real = teach(&gateway, Way::Plain, "GET", "/");
     let shadow = shadowed(&gateway, Way::Plain, "GET", "/");
@@ -428,7 +428,7 @@ fn an_answer_looks_the_same_where_nobody_may_be_held() {
 }
 
 #[test]
-fn nobody_is_held_for_ever() {
+fn every_held_shadow_response_is_released() {
     let gateway = Running::with_origin(busy_origin(), RULES);
     teach(&gateway, Way::Plain, "GET", "/");
     for _ in 0..20 {

@@ -16,7 +16,7 @@ use crate::harness::{Folder, Process, Running};
 const LISTENER: &str = "\n[[listeners]]\naddress = \"127.0.0.1:0\"\n";
 
 #[test]
-fn every_file_becomes_its_golden_output() {
+fn every_file_is_converted_to_its_golden_output() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     let mut failed = String::new();
     for json in files() {
@@ -78,7 +78,7 @@ fn a_dash_reads_standard_input() {
 }
 
 #[test]
-fn input_without_an_end_is_refused() {
+fn endless_input_is_refused() {
     let folder = Folder::new();
     let most = 16 << 20;
     folder.write("large.json", vec![b' '; most + 1]);
@@ -101,7 +101,7 @@ fn input_without_an_end_is_refused() {
 }
 
 #[test]
-fn what_holds_no_rules_is_refused_with_what_was_found() {
+fn a_file_without_rules_is_refused_with_its_content_described() {
     for (json, message) in [
         ("", "stdin: found nothing; expected a ruleset"),
         ("{\n  \"é\": 1,\n}", "stdin:3:1: not JSON: trailing comma"),
@@ -161,7 +161,7 @@ fn what_holds_no_rules_is_refused_with_what_was_found() {
 }
 
 #[test]
-fn rules_that_cannot_be_written_are_not_a_success() {
+fn output_that_cannot_be_written_is_an_error() {
     let full = fs::OpenOptions::new()
         .write(true)
         .open("/dev/full")
@@ -190,7 +190,7 @@ fn an_imported_rule_works() {
 }
 
 #[test]
-fn the_documented_example_is_what_happens() {
+fn the_documented_example_matches_the_output() {
     const PAGE: &str = "docs/import-cloudflare.md";
     let block = |kind: &str| {
         let mut blocks = blocks_of(PAGE).into_iter();
@@ -211,7 +211,7 @@ fn the_documented_example_is_what_happens() {
 }
 
 #[test]
-fn completions_know_every_command() {
+fn completions_list_every_command() {
     let folder = Folder::new();
     let help = stdout(&Process::output(&folder, &["--help"]));
     let commands = help.split_once("Commands:\n").unwrap().1;

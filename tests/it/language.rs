@@ -35,7 +35,7 @@ struct Place {
 }
 
 #[test]
-fn expressions_hold_as_written() {
+fn expressions_evaluate_as_listed() {
     let mut count = 0;
     let mut wrong = Vec::new();
     for case in cases() {
@@ -55,7 +55,7 @@ fn expressions_hold_as_written() {
 }
 
 #[test]
-fn values_are_as_written() {
+fn values_evaluate_as_listed() {
     let mut wrong = Vec::new();
     for case in cases() {
         for (source, expected) in case.values() {
@@ -75,7 +75,7 @@ fn values_are_as_written() {
 }
 
 #[test]
-fn every_field_and_function_is_in_a_case() {
+fn every_field_and_function_has_a_case() {
     let mut all = String::new();
     for case in cases() {
         let values = case.values().into_iter().map(|(source, _)| source);
@@ -105,7 +105,7 @@ fn every_field_and_function_is_in_a_case() {
 }
 
 #[test]
-fn mistakes_are_shown_as_their_golden_text() {
+fn errors_match_their_golden_text() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     let mut count = 0;
     for toml in files("tests/data/expr/errors") {

@@ -25,7 +25,7 @@ fn is_closed(address: SocketAddr) -> bool {
 }
 
 #[test]
-fn a_listener_is_added_and_removed_while_the_others_go_on() {
+fn a_listener_is_added_and_removed_while_the_others_keep_serving() {
     let gateway = Running::on(&config(PLAIN));
     let first = gateway.address(0);
     let mut kept = gateway.client().connect();
@@ -64,7 +64,7 @@ fn a_listener_is_added_and_removed_while_the_others_go_on() {
 }
 
 #[test]
-fn requests_under_way_on_a_removed_listener_finish() {
+fn requests_in_flight_on_a_removed_listener_finish() {
     let (came, arrivals) = mpsc::channel();
     let (go, gone) = mpsc::channel::<()>();
     let gone = Mutex::new(gone);
@@ -98,7 +98,7 @@ fn requests_under_way_on_a_removed_listener_finish() {
 }
 
 #[test]
-fn an_address_that_cannot_be_had_changes_nothing() {
+fn an_address_that_cannot_be_bound_changes_nothing() {
     let gateway = Running::on(&config(PLAIN));
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap();
@@ -135,7 +135,7 @@ fn a_listener_keeps_its_connections_when_it_gets_tls() {
 }
 
 #[test]
-fn the_bound_on_connections_changes_at_once() {
+fn a_changed_connection_limit_applies_immediately() {
     let one = |max: usize| {
         config(PLAIN).replace("[server]", &format!("[server]\nmax_connections = {max}"))
     };
@@ -193,7 +193,7 @@ fn ask_until(done: &AtomicBool, address: SocketAddr, answered: &AtomicU64) {
 }
 
 #[test]
-fn listeners_come_and_go_under_load() {
+fn listeners_are_added_and_removed_under_load() {
     let gateway = Running::on(&config(PLAIN));
     let stays = gateway.address(0);
     let both = config(&format!("{PLAIN}{SECOND}"));

@@ -42,7 +42,7 @@ fn has(file: &Path, path: &str) -> bool {
 }
 
 #[test]
-fn a_full_disk() {
+fn a_full_disk_loses_only_log_lines() {
     let process = Process::run(&config("/dev/full"));
     let mut wire = Client::plain(process.address(0)).connect();
     ask(&mut wire, "/lost", 300);
@@ -69,7 +69,7 @@ fn piped() -> (Process, PipeReader) {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads() {
+fn a_pipe_that_is_not_read_loses_only_log_lines() {
     let (mut process, reader) = piped();
     let mut wire = Client::plain(process.address(0)).connect();
     let long = format!("/?{}", "x".repeat(LONG));
@@ -97,7 +97,7 @@ fn a_pipe_that_nobody_reads() {
 }
 
 #[test]
-fn a_stop_does_not_wait_for_a_pipe_that_nobody_reads() {
+fn a_stop_does_not_wait_for_a_pipe_that_is_not_read() {
     let (mut process, _reader) = piped();
     let mut wire = Client::plain(process.address(0)).connect();
     let long = format!("/?{}", "x".repeat(LONG));
@@ -107,7 +107,7 @@ fn a_stop_does_not_wait_for_a_pipe_that_nobody_reads() {
 }
 
 #[test]
-fn a_pipe_whose_reader_has_gone() {
+fn a_pipe_whose_reader_has_closed_loses_only_log_lines() {
     let (process, reader) = piped();
     drop(reader);
     let mut wire = Client::plain(process.address(0)).connect();
@@ -117,7 +117,7 @@ fn a_pipe_whose_reader_has_gone() {
 }
 
 #[test]
-fn a_file_that_was_removed_and_one_that_cannot_be_opened() {
+fn a_removed_log_file_and_one_that_cannot_be_reopened() {
     let process = Process::run(&config("access.log"));
     let mut wire = Client::plain(process.address(0)).connect();
     let file = process.folder.path().join("access.log");
@@ -150,7 +150,7 @@ fn a_file_that_was_removed_and_one_that_cannot_be_opened() {
 }
 
 #[test]
-fn a_named_pipe_without_a_reader_is_refused_in_words_and_waited_for_by_nobody() {
+fn a_named_pipe_without_a_reader_is_refused_without_blocking() {
     let folder = Folder::new();
     let pipe = folder.pipe("pipe");
     let unread = config(pipe.to_str().unwrap());

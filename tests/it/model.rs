@@ -38,7 +38,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn rules_decide_as_the_sentences_say(
+    fn rules_decide_like_the_naive_model(
         // The more are enough for an index.
         cases in prop_oneof![
             3 => prop::collection::vec(case(), 2..=4),
@@ -70,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn candidates_change_nothing(
+    fn candidates_change_no_decision(
         cases in prop::collection::vec(case(), 2..=4),
         asks in prop::collection::vec(ask(), 1..60),
     ) {

@@ -165,7 +165,7 @@ fn every_request_is_one_line_with_every_field() {
 }
 
 #[test]
-fn the_standard_output_is_the_log_where_nothing_else_is_said() {
+fn the_access_log_goes_to_standard_output_by_default() {
     let process = Process::run(&ADMIN.replace("access = \"off\"", ""));
     Client::plain(process.address(0))
         .get("/a")
@@ -176,7 +176,7 @@ fn the_standard_output_is_the_log_where_nothing_else_is_said() {
 }
 
 #[test]
-fn refusals_and_malformed_requests_are_lines_too() {
+fn refusals_and_malformed_requests_are_logged() {
     let folder = Folder::new();
     let log = folder.path().join("access.log");
     let rules = "[[rules]]\nname = \"deny\"\nmitigate = 'http.request.uri.path eq \"/no\"'";
@@ -198,7 +198,7 @@ fn refusals_and_malformed_requests_are_lines_too() {
 }
 
 #[test]
-fn heads_that_cannot_be_read_are_lines_too() {
+fn invalid_heads_are_logged() {
     let folder = Folder::new();
     let log = folder.path().join("access.log");
     let gateway = logging(&log, "");
@@ -232,7 +232,7 @@ fn heads_that_cannot_be_read_are_lines_too() {
 }
 
 #[test]
-fn a_doubtful_end_of_a_body_is_counted_as_such() {
+fn ambiguous_body_framing_is_counted_as_such() {
     let folder = Folder::new();
     let gateway = logging(&folder.path().join("access.log"), "");
     let client = gateway.client();
@@ -261,7 +261,7 @@ fn a_doubtful_end_of_a_body_is_counted_as_such() {
 }
 
 #[test]
-fn a_chunk_that_cannot_be_read_is_counted() {
+fn an_invalid_chunk_is_counted() {
     let folder = Folder::new();
     let gateway = logging(&folder.path().join("access.log"), "");
     let client = gateway.client();
@@ -282,7 +282,7 @@ fn a_chunk_that_cannot_be_read_is_counted() {
 
 /// A connection that breaks HTTP/2 gets no status, and none is invented for it.
 #[test]
-fn a_broken_http2_connection_is_counted_and_is_no_request() {
+fn an_http2_violation_is_counted_and_is_not_a_request() {
     let folder = Folder::new();
     let log = folder.path().join("access.log");
     let gateway = logging(&log, "");
@@ -320,7 +320,7 @@ fn secretive(client: Client) -> Client {
 }
 
 #[test]
-fn secrets_never_appear_in_clear() {
+fn secrets_never_appear_in_plain_text() {
     let folder = Folder::new();
     let log = folder.path().join("access.log");
     let origin = crate::harness::Origin::start();
@@ -358,7 +358,7 @@ fn secrets_never_appear_in_clear() {
 }
 
 #[test]
-fn every_value_that_a_rule_may_have_read_is_in_the_log() {
+fn every_value_that_a_rule_can_read_is_logged() {
     let folder = Folder::new();
     let log = folder.path().join("access.log");
     let rules = r#"
@@ -441,7 +441,7 @@ dry_run = true
 "#;
 
 #[test]
-fn the_admin_port_tells_how_it_is() {
+fn the_admin_port_serves_health_readiness_and_metrics() {
     let process = Process::run(ADMIN);
     let admin = Client::plain(process.admin());
     for path in ["/healthz", "/readyz"] {
@@ -458,7 +458,7 @@ fn the_admin_port_tells_how_it_is() {
 }
 
 #[test]
-fn a_token_guards_the_metrics_alone() {
+fn a_token_protects_only_the_metrics() {
     let folder = Folder::new();
     let token = folder.write("admin.token", "open sesame\n");
     let guarded = format!("[admin]\ntoken_file = {token:?}");
@@ -478,7 +478,7 @@ fn a_token_guards_the_metrics_alone() {
 }
 
 #[test]
-fn metrics_are_there_from_the_start_and_count_right() {
+fn metrics_exist_from_the_start_and_count_correctly() {
     let process = Process::run(ADMIN);
     let scrape = || Client::plain(process.admin()).get("/metrics").send().text();
     let zero = |text: &str, series: &str| {
@@ -556,7 +556,7 @@ fn metrics_are_there_from_the_start_and_count_right() {
 }
 
 #[test]
-fn a_client_that_leaves_before_its_answer_is_written_down() {
+fn a_client_that_disconnects_before_its_response_is_logged() {
     let (asked, is_asked) = std::sync::mpsc::channel();
     let silent = Origin::scripted(move |mut stream| {
         let mut byte = [0];
@@ -581,7 +581,7 @@ fn a_client_that_leaves_before_its_answer_is_written_down() {
 }
 
 #[test]
-fn what_is_to_be_redacted_is_redacted_everywhere() {
+fn redacted_headers_are_redacted_everywhere() {
     let folder = Folder::new();
     let log = folder.path().join("access.log");
     let rules = "[[rules]]\nname = \"agents\"\ncount = 'http.referer ne \"x\"'\n\
@@ -602,7 +602,7 @@ fn what_is_to_be_redacted_is_redacted_everywhere() {
 
 /// Otherwise a client that never waits for an answer would never be counted.
 #[test]
-fn a_client_that_leaves_is_counted_by_rules_that_count_answers() {
+fn a_disconnected_client_is_counted_by_rules_that_count_responses() {
     let (asked, is_asked) = std::sync::mpsc::channel();
     let slow = Origin::scripted(move |mut stream| {
         let mut request = [0; 1024];

@@ -50,7 +50,7 @@ fn endless() -> Origin {
 }
 
 #[test]
-fn a_body_that_stops_is_answered_with_408() {
+fn a_stalled_body_gets_408() {
     let gateway = Running::with(SHORT);
     for client in [gateway.client(), gateway.tls_client()] {
         let mut wire = half_sent(&client, "/");
@@ -63,7 +63,7 @@ fn a_body_that_stops_is_answered_with_408() {
 }
 
 #[test]
-fn a_body_that_stops_is_no_different_where_a_rule_answers() {
+fn a_stalled_body_gets_408_from_a_rule_too() {
     let rule = "[[rules]]\nname = \"r\"\nmitigate = 'http.request.method eq \"POST\"'\n\
                 action = \"shadow\"\nresponse = \"ok\"\n[responses.ok]\nstatus = 200\n";
     let gateway = Running::with(&format!("{SHORT}{rule}"));
@@ -74,7 +74,7 @@ fn a_body_that_stops_is_no_different_where_a_rule_answers() {
 }
 
 #[test]
-fn a_stream_of_http2_whose_body_stops_is_answered_too() {
+fn a_stalled_http2_body_gets_a_response_too() {
     let gateway = Running::with(SHORT);
     let fields = [
         (":method", "POST"),
@@ -115,7 +115,7 @@ fn a_stream_without_a_window_is_reset() {
 }
 
 #[test]
-fn a_slow_origin_is_not_its_clients_fault() {
+fn a_slow_origin_does_not_time_out_its_client() {
     let origin = Origin::scripted(|mut stream| {
         thread::sleep(LONG);
         let mut bytes = [0; 1 << 16];
@@ -136,7 +136,7 @@ fn a_slow_origin_is_not_its_clients_fault() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_cut_and_its_origin_let_go() {
+fn a_client_that_does_not_read_is_disconnected_and_its_origin_released() {
     let left = Arc::new(AtomicBool::new(false));
     let noted = left.clone();
     let origin = Origin::scripted(move |mut stream| {
@@ -155,7 +155,7 @@ fn a_client_that_does_not_read_is_cut_and_its_origin_let_go() {
 }
 
 #[test]
-fn a_client_that_stalls_gives_its_place_back() {
+fn a_stalled_client_releases_its_slot() {
     let rule = "[[rules]]\nname = \"one\"\ncount = 'http.host eq \"example.com\"'\n\
                 algorithm = \"concurrency\"\nlimit = 1\n";
     // Long enough to be seen on a machine that is busy.
@@ -189,7 +189,7 @@ fn a_client_that_stalls_gives_its_place_back() {
 }
 
 #[test]
-fn an_address_has_so_many_connections() {
+fn connections_of_an_address_beyond_the_limit_are_refused() {
     let config = r#"
 [server]
 workers = 2
@@ -225,7 +225,7 @@ respond = { body = "hello" }
 }
 
 #[test]
-fn new_limits_are_for_new_connections() {
+fn changed_limits_apply_to_new_connections() {
     let gateway = Running::with("");
     let mut before = half_sent(&gateway.client(), "/before");
     wait_until("it is being forwarded", || {
@@ -243,7 +243,7 @@ fn new_limits_are_for_new_connections() {
 const FEW: usize = 100;
 
 #[test]
-fn the_admin_port_answers_when_there_are_no_file_descriptors() {
+fn the_admin_port_responds_when_file_descriptors_are_exhausted() {
     let held = Arc::new(Mutex::new(Vec::<TcpStream>::new()));
     let holds = held.clone();
     let origin = Origin::scripted(move |stream| holds.lock().unwrap().push(stream));

@@ -73,7 +73,7 @@ fn a_ban_and_a_counter_survive_a_restart() {
 }
 
 #[test]
-fn a_rule_that_changed_meanwhile_is_named_with_its_bans() {
+fn a_changed_rule_is_reported_with_its_dropped_bans() {
     let folder = Folder::new();
     let file = folder.path().join("counters");
     let process = Process::run(&config(&file, BAN));
@@ -118,7 +118,7 @@ fn a_damaged_file_is_reported_and_ignored() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_said_at_the_start() {
+fn a_file_that_cannot_be_written_is_reported_at_startup() {
     let folder = Folder::new();
     let file = folder.path().join("nowhere/counters");
     let process = Process::run(&config(&file, BAN));
@@ -131,7 +131,7 @@ fn a_file_that_cannot_be_written_is_said_at_the_start() {
 
 /// Neither overwrites the other's counters; the second one serves all the same.
 #[test]
-fn a_second_gateway_leaves_the_file_of_the_first_alone() {
+fn a_second_gateway_does_not_touch_the_file_of_the_first() {
     let folder = Folder::new();
     let file = folder.path().join("counters");
     let config = config(&file, BAN);
@@ -155,7 +155,7 @@ fn a_second_gateway_leaves_the_file_of_the_first_alone() {
 }
 
 #[test]
-fn a_kill_leaves_the_old_file_or_the_new_one() {
+fn a_kill_leaves_either_the_old_or_the_new_file() {
     let folder = Folder::new();
     let file = folder.path().join("counters");
     let config = config(&file, &format!("{BAN}{COUNT}"));
@@ -201,7 +201,7 @@ fn hashed(secret: &str) -> String {
 }
 
 #[test]
-fn a_secret_makes_hashes_that_last() {
+fn a_secret_makes_hashes_stable_across_restarts() {
     let folder = Folder::new();
     let (one, other) = (folder.path().join("one"), folder.path().join("other"));
     fs::write(&one, [7; 32]).unwrap();
@@ -216,7 +216,7 @@ fn a_secret_makes_hashes_that_last() {
 }
 
 #[test]
-fn a_snapshot_under_another_secret_is_warned_of() {
+fn a_snapshot_of_another_secret_is_a_warning() {
     let folder = Folder::new();
     let (file, secret) = (folder.path().join("counters"), folder.path().join("secret"));
     let named = format!("[server]\nsecret_file = \"{}\"", secret.display());
@@ -281,7 +281,7 @@ fn a_file_without_a_secret_is_refused() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_and_left_alone() {
+fn a_path_that_is_not_a_regular_file_is_refused_and_not_touched() {
     let folder = Folder::new();
     let path = folder.path().join("counters");
     let _socket = UnixListener::bind(&path).unwrap();

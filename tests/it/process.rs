@@ -24,7 +24,7 @@ const BAD: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n[[rules]]\nname = \
                    count = 'http.request.uri.pth eq \"/\"'\nlimit = 1\nperiod = \"1m\"\n";
 
 #[test]
-fn a_hangup_applies_an_edit() {
+fn sighup_applies_a_changed_configuration() {
     let process = Process::run(HELLO);
     let mut wire = Client::plain(process.address(0)).connect();
     assert_eq!(wire.get("/").text(), "hello");
@@ -42,7 +42,7 @@ fn a_hangup_applies_an_edit() {
 }
 
 #[test]
-fn a_reload_that_never_ends_stops_neither_the_admin_port_nor_a_stop() {
+fn a_reload_that_hangs_blocks_neither_the_admin_port_nor_a_stop() {
     let admin = "[admin]\naddress = \"127.0.0.1:0\"\n";
     let mut process = Process::run(&format!("{admin}{HELLO}"));
     let pipe = process.folder.pipe("gateway.toml");
@@ -59,7 +59,7 @@ fn a_reload_that_never_ends_stops_neither_the_admin_port_nor_a_stop() {
 }
 
 #[test]
-fn a_pipe_is_no_list_and_no_database() {
+fn a_pipe_is_refused_as_a_list_or_database() {
     let folder = Folder::new();
     folder.pipe("pipe");
     let list = "[lists]\na = { file = \"pipe\" }\n[geo]\nasn_database = \"pipe\"\n";
@@ -72,7 +72,7 @@ fn a_pipe_is_no_list_and_no_database() {
 
 /// What cannot be written was not done; what cannot be said is no reason to panic.
 #[test]
-fn a_full_disk_is_a_failure_and_no_panic() {
+fn a_full_disk_is_an_error_and_not_a_panic() {
     let folder = Folder::new();
     folder.write("gateway.toml", HELLO);
     folder.write(
@@ -133,7 +133,7 @@ fn in_front_of(origin: &Origin) -> String {
 }
 
 #[test]
-fn a_stop_finishes_what_is_under_way() {
+fn a_stop_finishes_requests_in_flight() {
     let (origin, came, go) = held();
     let admin = "[admin]\naddress = \"127.0.0.1:0\"\n";
     let mut process = Process::run(&format!("{admin}{}", in_front_of(&origin)));
@@ -186,14 +186,14 @@ fn a_stop_finishes_streams_too() {
 }
 
 #[test]
-fn an_interrupt_is_a_stop() {
+fn sigint_is_a_stop() {
     let mut process = Process::run(HELLO);
     process.signal("INT");
     assert_eq!(process.exit_code(), Some(0));
 }
 
 #[test]
-fn a_second_stop_ends_it_at_once() {
+fn a_second_stop_exits_immediately() {
     let (origin, came, go) = held();
     let config = in_front_of(&origin).replace("\"off\"", "\"stdout\"");
     let mut process = Process::run(&config);
@@ -216,7 +216,7 @@ fn a_second_stop_ends_it_at_once() {
 }
 
 #[test]
-fn a_stop_that_takes_too_long_ends_at_the_timeout() {
+fn a_stop_ends_at_the_drain_timeout() {
     let (origin, came, go) = held();
     let config = in_front_of(&origin);
     let config = config.replace("[server]\n", "[server]\ndrain_timeout = \"100ms\"\n");
@@ -234,7 +234,7 @@ fn a_stop_that_takes_too_long_ends_at_the_timeout() {
 }
 
 #[test]
-fn a_bad_configuration_is_named_with_its_place() {
+fn a_bad_configuration_is_reported_with_its_line() {
     let folder = Folder::new();
     folder.write("bad.toml", BAD);
     for command in [
@@ -251,7 +251,7 @@ fn a_bad_configuration_is_named_with_its_place() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_an_error() {
+fn a_missing_file_is_an_error() {
     let folder = Folder::new();
     for command in [
         &[][..],
@@ -272,7 +272,7 @@ fn a_file_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn check_says_what_is_wrong_and_exits_accordingly() {
+fn check_reports_errors_and_sets_the_exit_code() {
     let folder = Folder::new();
     folder.write("gateway.toml", HELLO);
     folder.write("bad.toml", BAD);
@@ -300,7 +300,7 @@ fn check_says_what_is_wrong_and_exits_accordingly() {
 }
 
 #[test]
-fn the_environment_names_the_file() {
+fn the_environment_selects_the_file() {
     let folder = Folder::new();
     let path = folder.write("elsewhere.toml", BAD);
     let mut check = Process::command();
@@ -378,7 +378,7 @@ fn fields_and_functions_are_listed() {
 }
 
 #[test]
-fn the_configuration_in_the_repository_is_good() {
+fn the_configuration_in_the_repository_is_valid() {
     let mut check = Process::command();
     check.current_dir(env!("CARGO_MANIFEST_DIR")).arg("check");
     let output = check.output().unwrap();
@@ -387,7 +387,7 @@ fn the_configuration_in_the_repository_is_good() {
 }
 
 #[test]
-fn every_taken_address_is_an_error_with_its_place() {
+fn every_address_in_use_is_an_error_with_its_line() {
     let taken = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
     let [first, admin] = taken
         .each_ref()

@@ -87,7 +87,7 @@ fn noise(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn large_bodies_pass_both_ways_in_every_protocol() {
+fn large_bodies_are_forwarded_in_both_directions_in_every_protocol() {
     let gateway = Running::with("");
     let folder = Folder::new();
     let body = noise(LARGE);
@@ -122,7 +122,7 @@ fn large_bodies_pass_both_ways_in_every_protocol() {
 }
 
 #[test]
-fn an_origin_that_does_not_read_holds_its_client_back() {
+fn an_origin_that_does_not_read_applies_backpressure_to_its_client() {
     let (go, wait) = mpsc::channel::<()>();
     let wait = std::sync::Mutex::new(wait);
     let origin = Origin::scripted(move |stream| {
@@ -149,7 +149,7 @@ fn an_origin_that_does_not_read_holds_its_client_back() {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_its_origin_back() {
+fn a_client_that_does_not_read_applies_backpressure_to_its_origin() {
     let (tell, told) = mpsc::channel();
     let origin = Origin::scripted(move |mut stream| {
         let mut buffer = [0; 4096];
@@ -186,7 +186,7 @@ fn write_until_stuck(stream: &mut TcpStream, most: usize) -> usize {
 }
 
 #[test]
-fn a_web_socket_carries_bytes_both_ways() {
+fn a_websocket_carries_bytes_in_both_directions() {
     let origin = Origin::scripted(|stream| {
         let mut echo = stream.try_clone().unwrap();
         let mut wire = Wire::new(stream.try_clone().unwrap());
@@ -223,7 +223,7 @@ fn a_web_socket_carries_bytes_both_ways() {
 }
 
 #[test]
-fn a_refused_upgrade_is_an_ordinary_answer() {
+fn a_refused_upgrade_is_an_ordinary_response() {
     let gateway = Running::with("");
     let mut wire = gateway.client().connect();
     wire.send(
@@ -235,7 +235,7 @@ fn a_refused_upgrade_is_an_ordinary_answer() {
 }
 
 #[test]
-fn a_stopped_upgrade_is_the_answer_of_its_rule() {
+fn a_mitigated_upgrade_gets_the_response_of_its_rule() {
     for (action, status) in [("block", 429), ("shadow", 200)] {
         let gateway = Running::with(&format!(
             "[[rules]]\nname = \"no-chat\"\nmitigate = 'http.request.uri.path eq \"/chat\"'\n\
@@ -262,7 +262,7 @@ const CLAIMS: &[u8] = b"GET / HTTP/1.1\r\nhost: Example.COM:80\r\nconnection: cl
     proxy: evil\r\ncookie: a=1\r\naccept: */*\r\n\r\n";
 
 #[test]
-fn an_untrusted_client_says_nothing_about_itself() {
+fn forwarding_headers_of_an_untrusted_client_are_removed() {
     let seen_by = Origin::start();
     let gateway = gateway(&[&seen_by], "", "");
     assert_eq!(Answer::parse(&gateway.client().raw(CLAIMS)).status, 200);
@@ -299,7 +299,7 @@ fn an_untrusted_client_says_nothing_about_itself() {
 }
 
 #[test]
-fn a_trusted_proxy_is_believed_and_added_to() {
+fn forwarding_headers_of_a_trusted_proxy_are_kept_and_extended() {
     let gateway = Running::with("");
     assert_eq!(Answer::parse(&gateway.client().raw(CLAIMS)).status, 200);
     let seen = gateway.origin.seen().pop().unwrap();
@@ -317,7 +317,7 @@ fn a_trusted_proxy_is_believed_and_added_to() {
 }
 
 #[test]
-fn an_answer_loses_what_was_for_the_connection_alone() {
+fn hop_by_hop_headers_are_removed_from_a_response() {
     let origin = answering(
         b"HTTP/1.1 200 OK\r\nconnection: x-hop\r\nx-hop: 1\r\nkeep-alive: timeout=5\r\n\
           proxy-authenticate: x\r\nset-cookie: a=1\r\nset-cookie: b=2\r\ncontent-length: 2\r\n\r\nok",
@@ -348,7 +348,7 @@ fn an_origin_that_is_down_is_502() {
 }
 
 #[test]
-fn an_origin_that_speaks_nonsense_is_502() {
+fn an_origin_with_an_invalid_response_is_502() {
     for answer in [
         &b""[..],
         b"garbage\r\n\r\n",
@@ -380,7 +380,7 @@ fn an_origin_that_is_silent_is_504() {
 }
 
 #[test]
-fn an_answer_cut_short_is_cut_short_for_the_client() {
+fn a_truncated_response_is_truncated_for_the_client() {
     for cut in [
         &b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this"[..],
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\nonly this\r\n",
@@ -405,7 +405,7 @@ fn an_answer_cut_short_is_cut_short_for_the_client() {
 }
 
 #[test]
-fn answers_without_a_body_leave_the_connection_usable() {
+fn responses_without_a_body_leave_the_connection_usable() {
     let origin =
         answering(b"HTTP/1.1 304 Not Modified\r\ncontent-length: 10\r\netag: \"a\"\r\n\r\n");
     let behind = gateway(&[&origin], "", "");
@@ -436,7 +436,7 @@ fn answers_without_a_body_leave_the_connection_usable() {
 }
 
 #[test]
-fn interim_answers_are_not_the_answer() {
+fn interim_responses_are_not_the_final_response() {
     let origin = answering(
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n\
           HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlast",
@@ -450,7 +450,7 @@ fn interim_answers_are_not_the_answer() {
 }
 
 #[test]
-fn requests_are_shared_out() {
+fn requests_are_distributed_over_servers() {
     let origins = [Origin::start(), Origin::start()];
     let both = [&origins[0], &origins[1]];
     let turns = gateway(&both, "balance = \"round_robin\"", "");
@@ -464,7 +464,7 @@ fn requests_are_shared_out() {
 }
 
 #[test]
-fn the_server_that_is_down_is_passed_over() {
+fn a_server_that_is_down_is_skipped() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut down = Origin::start();
     down.address = nobody.local_addr().unwrap();
@@ -476,7 +476,7 @@ fn the_server_that_is_down_is_passed_over() {
 }
 
 #[test]
-fn connections_to_an_origin_are_used_again() {
+fn connections_to_an_origin_are_reused() {
     let opened = Arc::new(AtomicUsize::new(0));
     let count = opened.clone();
     let origin = Origin::scripted(move |stream| {
@@ -495,7 +495,7 @@ fn connections_to_an_origin_are_used_again() {
 }
 
 #[test]
-fn a_client_that_waits_is_told_to_continue() {
+fn a_client_that_expects_100_continue_gets_it() {
     let gateway = Running::with("");
     let mut wire = gateway.client().connect();
     wire.send(
@@ -512,7 +512,7 @@ fn a_client_that_waits_is_told_to_continue() {
 }
 
 #[test]
-fn a_client_that_waits_is_refused_before_it_sends() {
+fn a_client_that_expects_100_continue_is_refused_before_it_sends() {
     let gateway = Running::with(
         r#"
         [[rules]]
@@ -533,7 +533,7 @@ fn a_client_that_waits_is_refused_before_it_sends() {
 }
 
 #[test]
-fn bodies_over_the_bound_are_413() {
+fn bodies_over_the_limit_are_413() {
     let origin = Origin::start();
     let gateway = gateway(&[&origin], "", "[limits]\nmax_body_bytes = \"1KiB\"");
     let body = vec![b'x'; 1024];
@@ -575,7 +575,7 @@ fn bodies_over_the_bound_are_413() {
 }
 
 #[test]
-fn answers_of_routes_come_after_the_request_body() {
+fn responses_of_routes_are_sent_after_the_request_body() {
     let gateway = Running::on(
         r#"
         [server]
@@ -614,7 +614,7 @@ fn answers_of_routes_come_after_the_request_body() {
 }
 
 #[test]
-fn trailers_pass_and_framing_in_them_does_not() {
+fn trailers_are_forwarded_without_framing_headers() {
     let (tell, told) = mpsc::channel();
     let origin = Origin::scripted(move |stream| {
         let mut wire = Wire::new(stream);
@@ -643,7 +643,7 @@ fn trailers_pass_and_framing_in_them_does_not() {
 }
 
 #[test]
-fn an_answer_before_the_end_of_the_request_arrives() {
+fn a_response_before_the_end_of_the_request_arrives() {
     // It reads on, as a good origin does: a reset could overtake the answer.
     let origin = Origin::scripted(|stream| {
         let mut wire = Wire::new(stream.try_clone().unwrap());
@@ -668,7 +668,7 @@ fn an_answer_before_the_end_of_the_request_arrives() {
 }
 
 #[test]
-fn connections_that_an_origin_has_closed_are_not_used() {
+fn connections_closed_by_an_origin_are_not_used() {
     let (tell, told) = mpsc::channel();
     let origin = Origin::scripted(move |stream| {
         let own = stream.try_clone().unwrap();
@@ -710,7 +710,7 @@ fn has_unheard_end(stream: &TcpStream) -> bool {
 }
 
 #[test]
-fn a_body_that_ends_with_its_connection_is_whole() {
+fn a_body_that_ends_with_its_connection_is_complete() {
     let origin = closing(b"HTTP/1.0 200 OK\r\ncontent-type: text/plain\r\n\r\nuntil the end");
     let gateway = gateway(&[&origin], "", "");
     for client in [gateway.client(), gateway.tls_client()] {
@@ -722,7 +722,7 @@ fn a_body_that_ends_with_its_connection_is_whole() {
 }
 
 #[test]
-fn requests_in_a_row_are_answered_in_order() {
+fn pipelined_requests_get_responses_in_order() {
     let gateway = Running::with("");
     let mut wire = gateway.client().connect();
     let requests: String = (0..50)

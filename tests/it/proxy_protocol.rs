@@ -64,7 +64,7 @@ fn pair(one: &str, other: &str) -> (String, String) {
 }
 
 #[test]
-fn the_source_is_the_peer() {
+fn the_source_address_in_the_header_is_the_peer() {
     let gateway = gateway("\"127.0.0.1\"");
     let source = pair("198.51.100.7", "198.51.100.7");
     let long = [&[0xee, 0x0e, 0x00][..], &[7; 0x0e00]].concat();
@@ -86,7 +86,7 @@ fn the_source_is_the_peer() {
 }
 
 #[test]
-fn forwarding_headers_of_the_source_are_believed_as_those_of_any_peer() {
+fn forwarding_headers_are_trusted_only_if_the_source_is_a_trusted_proxy() {
     let gateway = gateway("\"127.0.0.1\", \"198.51.100.0/25\"");
     let client = gateway.client().from("203.0.113.9");
     assert_eq!(client.clone().after(V1).send().status, 200);
@@ -101,7 +101,7 @@ fn forwarding_headers_of_the_source_are_believed_as_those_of_any_peer() {
 }
 
 #[test]
-fn a_proxy_s_own_connections_are_its_own() {
+fn local_and_unknown_headers_keep_the_address_of_the_proxy() {
     let gateway = gateway("\"127.0.0.1\"");
     let local = [SIGNATURE, &[0x20, 0, 0, 0]].concat();
     for header in [&local[..], b"PROXY UNKNOWN\r\n"] {
@@ -111,7 +111,7 @@ fn a_proxy_s_own_connections_are_its_own() {
 }
 
 #[test]
-fn a_header_that_comes_in_pieces_is_one() {
+fn a_header_may_arrive_in_pieces() {
     let gateway = gateway("\"127.0.0.1\"");
     let request = b"GET / HTTP/1.1\r\nhost: a.test\r\nconnection: close\r\n\r\n";
     for header in [V1.to_vec(), v2([198, 51, 100, 7], &[4, 0, 2, 0, 0])] {
@@ -126,7 +126,7 @@ fn a_header_that_comes_in_pieces_is_one() {
 }
 
 #[test]
-fn anything_else_is_closed() {
+fn connections_with_an_invalid_header_are_closed() {
     let gateway = gateway("\"127.0.0.1\"");
     let request = "GET / HTTP/1.1\r\nhost: a.test\r\n\r\n";
     let mut long = v2([198, 51, 100, 7], b"");
@@ -147,7 +147,7 @@ fn anything_else_is_closed() {
 }
 
 #[test]
-fn a_stranger_is_closed_whatever_it_sends() {
+fn connections_of_an_untrusted_peer_are_closed() {
     let gateway = gateway("\"10.0.0.0/8\"");
     assert_eq!(gateway.client().after(V1).send().status, 0);
     assert_eq!(gateway.client().send().status, 0);
@@ -155,7 +155,7 @@ fn a_stranger_is_closed_whatever_it_sends() {
 }
 
 #[test]
-fn half_a_header_is_closed_by_its_limit() {
+fn an_incomplete_header_times_out() {
     let gateway = gateway("\"127.0.0.1\"");
     let mut wire = gateway.client().connect();
     wire.send(b"PROXY TCP4 198.");
@@ -168,7 +168,7 @@ fn half_a_header_is_closed_by_its_limit() {
 }
 
 #[test]
-fn curl_speaks_it() {
+fn headers_of_curl_are_accepted() {
     let gateway = gateway("\"127.0.0.1\"");
     for (listener, scheme) in [(0, "http"), (1, "https")] {
         let url = format!("{scheme}://{}/curl", gateway.address(listener));
@@ -225,7 +225,7 @@ impl Drop for HaProxy {
 }
 
 #[test]
-fn haproxy_speaks_it() {
+fn headers_of_haproxy_are_accepted() {
     let gateway = gateway("\"127.0.0.1\"");
     for send in [
         "send-proxy",

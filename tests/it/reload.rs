@@ -39,7 +39,7 @@ fn step(number: u64) -> String {
 }
 
 #[test]
-fn nothing_is_lost_while_the_configuration_changes() {
+fn no_request_is_lost_during_a_reload() {
     let gateway = Running::with(&counting(1_000_000));
     let done = AtomicBool::new(false);
     let answered = AtomicU64::new(0);
@@ -82,7 +82,7 @@ fn nothing_is_lost_while_the_configuration_changes() {
 /// The program itself, as fast as it reloads: signals, listeners that come and go, and rules that
 /// change, while sixty-four connections stay open.
 #[test]
-fn two_hundred_reloads_lose_nothing() {
+fn no_request_is_lost_during_two_hundred_reloads() {
     const SIGNALS: u64 = 200;
     let origin = Origin::start();
     let config = |number: u64| {
@@ -209,7 +209,7 @@ fn a_bad_configuration_changes_nothing() {
 /// A configuration that compiles and is refused late, for its socket or its log, has registered
 /// nothing: neither its rules nor its servers nor its metrics are there.
 #[test]
-fn a_refused_configuration_leaves_no_trace() {
+fn a_refused_configuration_has_no_effect() {
     let gateway = Running::with(&counting(3));
     gateway.client().get("/").times(2).all_are(200);
     let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -239,7 +239,7 @@ fn a_refused_configuration_leaves_no_trace() {
 }
 
 #[test]
-fn a_rule_that_changed_its_key_starts_afresh_and_says_so() {
+fn a_rule_with_a_changed_key_restarts_its_counters_and_logs_it() {
     let config = |key: &str| {
         format!(
             "[log]\naccess = \"off\"\n[[listeners]]\naddress = \"127.0.0.1:0\"\n\
@@ -322,7 +322,7 @@ fn check_names_included_files() {
 }
 
 #[test]
-fn lists_and_databases_that_stay_the_same_are_in_memory_once() {
+fn unchanged_lists_and_databases_are_in_memory_once() {
     let folder = Folder::new();
     let agents = folder.write("agents.txt", "one\ntwo\n");
     let table = "192.0.2.0\t192.0.2.255\t64500\tZZ\tHERE\n";

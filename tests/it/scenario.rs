@@ -75,7 +75,7 @@ enum OneOrMany<T> {
 }
 
 #[test]
-fn every_scenario_holds() {
+fn every_scenario_passes() {
     let files = files();
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());

@@ -44,7 +44,7 @@ const UNSEEN: &[(&str, &str)] = &[
 static SCHEMA: LazyLock<Json> = LazyLock::new(|| serde_json::from_str(&printed()).unwrap());
 
 #[test]
-fn it_is_a_schema_of_the_draft_it_names() {
+fn the_schema_is_valid_for_its_draft() {
     assert_eq!(SCHEMA["$schema"], DRAFT);
     assert_eq!(SCHEMA["title"], "gateway.toml");
     let wrong = malformed(&SCHEMA);
@@ -52,18 +52,18 @@ fn it_is_a_schema_of_the_draft_it_names() {
 }
 
 #[test]
-fn it_is_the_same_each_time() {
+fn the_schema_is_deterministic() {
     assert_eq!(printed(), printed());
     assert!(printed().ends_with("}\n"));
 }
 
 #[test]
-fn every_table_is_closed() {
+fn every_table_refuses_unknown_settings() {
     closed(&SCHEMA, "");
 }
 
 #[test]
-fn it_accepts_the_files_that_the_gateway_accepts() {
+fn the_schema_accepts_the_files_that_the_gateway_accepts() {
     let mut checked = 0;
     for (name, text) in good_files() {
         let found = errors(&SCHEMA, &parsed(&text).expect(&name));
@@ -74,7 +74,7 @@ fn it_accepts_the_files_that_the_gateway_accepts() {
 }
 
 #[test]
-fn it_refuses_the_mistakes_that_it_can_see() {
+fn the_schema_refuses_the_errors_that_it_can_express() {
     let unseen: BTreeSet<&str> = UNSEEN.iter().map(|(name, _)| *name).collect();
     let (mut seen, mut missed) = (0, BTreeSet::new());
     for path in files("tests/data/config", "toml") {
@@ -99,7 +99,7 @@ fn it_refuses_the_mistakes_that_it_can_see() {
 }
 
 #[test]
-fn a_refusal_names_the_place() {
+fn a_refusal_names_the_path_of_the_value() {
     let text = "[[listeners]]\naddress = '127.0.0.1:0'\n[[rules]]\nname = 'a'\nmitigate = 'ssl'\n\
                 limit = '5'\nexpression = 'ssl'\n[lists]\nx = [1.5]\n'a b' = []\n";
     let found = errors(&SCHEMA, &parsed(text).unwrap());
@@ -109,7 +109,7 @@ fn a_refusal_names_the_place() {
 }
 
 #[test]
-fn every_key_stands_in_the_documents_and_the_other_way_round() {
+fn the_schema_and_the_documents_list_the_same_settings() {
     let keys = keys();
     let text = read("docs/configuration.md");
     let sections = rows(section(&text, "## Sections"));
@@ -133,7 +133,7 @@ fn every_key_stands_in_the_documents_and_the_other_way_round() {
 }
 
 #[test]
-fn defaults_are_those_of_the_documents() {
+fn defaults_match_the_documents() {
     let keys = keys();
     for row in key_rows() {
         let path = row.path();

@@ -27,7 +27,7 @@ fn patient(manager: UnixDatagram) -> UnixDatagram {
 }
 
 #[test]
-fn systemd_hears_of_the_start_of_reloads_of_a_handover_and_of_the_end() {
+fn systemd_is_notified_of_start_reload_handover_and_stop() {
     let folder = Folder::new();
     let path = folder.path().join("notify");
     let manager = patient(UnixDatagram::bind(&path).unwrap());
@@ -62,7 +62,7 @@ fn systemd_hears_of_the_start_of_reloads_of_a_handover_and_of_the_end() {
 }
 
 #[test]
-fn a_name_that_is_no_path_is_told_too() {
+fn an_abstract_notify_socket_is_notified_too() {
     let name = format!("lockgate-test-{}", std::process::id());
     let address = SocketAddr::from_abstract_name(&name).unwrap();
     let manager = patient(UnixDatagram::bind_addr(&address).unwrap());
@@ -76,7 +76,7 @@ fn a_name_that_is_no_path_is_told_too() {
 }
 
 #[test]
-fn nobody_to_tell_is_no_reason_to_fail() {
+fn a_missing_notify_socket_is_not_an_error() {
     for socket in ["/nowhere/notify", "", &"x".repeat(200)] {
         let mut command = Process::command();
         command.env("NOTIFY_SOCKET", socket);
@@ -118,7 +118,7 @@ fn a_socket_of_systemd_is_served_by_every_core_and_handed_over() {
 }
 
 #[test]
-fn a_socket_that_no_listener_wants_is_named() {
+fn a_socket_without_a_listener_is_reported() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = HELLO.replace("127.0.0.1:0", "[::1]:0");
     // Descriptor 4 is none at all.

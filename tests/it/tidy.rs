@@ -83,7 +83,7 @@ struct Source {
 }
 
 #[test]
-fn modules_import_only_what_their_layer_may() {
+fn modules_import_only_from_allowed_layers() {
     let layer_of: BTreeMap<&str, usize> = LAYERS
         .iter()
         .enumerate()
@@ -106,7 +106,7 @@ fn modules_import_only_what_their_layer_may() {
 }
 
 #[test]
-fn every_module_stands_in_the_table() {
+fn every_module_is_in_the_layer_table() {
     let known: Vec<&str> = LAYERS.iter().flat_map(|(_, m)| m.iter().copied()).collect();
     for source in sources() {
         assert!(
@@ -118,7 +118,7 @@ fn every_module_stands_in_the_table() {
 }
 
 #[test]
-fn outside_crates_stay_where_they_belong() {
+fn external_crates_are_used_only_in_their_modules() {
     let mut wrong = Vec::new();
     for source in sources().iter().filter(|source| !is_test(&source.path)) {
         for (name, allowed) in CRATES {

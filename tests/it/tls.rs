@@ -96,7 +96,7 @@ fn files(folder: &Folder, name: &str) -> [PathBuf; 2] {
 }
 
 #[test]
-fn the_name_chooses_the_certificate() {
+fn the_server_name_selects_the_certificate() {
     let site = Site::new(&["a.example", "b.example", "*.c.example"], "");
     for (asked, served) in [
         ("a.example", "a.example"),
@@ -112,7 +112,7 @@ fn the_name_chooses_the_certificate() {
 }
 
 #[test]
-fn a_scrape_tells_when_certificates_end() {
+fn metrics_show_when_certificates_expire() {
     let site = Site::new(&["a.example", "b.example"], "");
     let label = "lockgate_certificate_not_after_timestamp_seconds{listener=\"127.0.0.1:0\"";
     let ends = |name: &str, at: u64| {
@@ -158,7 +158,7 @@ fn curl_trusts_the_certificate_of_the_name_it_asked_for() {
 }
 
 #[test]
-fn both_versions_are_spoken_and_no_others() {
+fn only_tls_1_2_and_1_3_are_accepted() {
     let site = Site::new(&["a.example"], "");
     for (flag, protocol) in [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")] {
         let said = site.openssl(&[flag]);
@@ -172,7 +172,7 @@ fn both_versions_are_spoken_and_no_others() {
 }
 
 #[test]
-fn replaced_certificates_are_for_new_connections() {
+fn replaced_certificates_apply_to_new_connections() {
     let site = Site::new(&["a.example", "b.example"], "");
     let mut old = Client::tls(site.gateway.address(0)).connect();
     assert_eq!(old.get("/").text(), "hello");

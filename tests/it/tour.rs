@@ -38,7 +38,7 @@ struct Tour {
 }
 
 #[test]
-fn the_tour_shows_what_happens() {
+fn the_tour_matches_the_output() {
     let steps: Vec<Step> = blocks_of("README.md")
         .iter()
         .filter(|block| block.kind == "console")
@@ -54,7 +54,7 @@ fn the_tour_shows_what_happens() {
 }
 
 #[test]
-fn the_page_about_explain_shows_what_happens() {
+fn the_page_about_explain_matches_the_output() {
     let folder = Folder::new();
     folder.write("gateway.toml", read("gateway.toml"));
     let blocks = blocks_of("docs/explain.md");
@@ -267,7 +267,7 @@ fn free_ports() -> [String; 2] {
 }
 
 #[test]
-fn dots_stand_for_anything_and_nothing_else() {
+fn an_ellipsis_matches_any_text() {
     let shown = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     assert!(fits(&shown("a … c\n…\nend"), &["a b c", "x", "y", "end"]));
     assert!(fits(&shown("a\n…"), &["a"]));

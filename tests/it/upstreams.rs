@@ -90,7 +90,7 @@ fn until(what: &str, mut come: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_name_leads_to_its_addresses() {
+fn a_name_resolves_to_its_addresses() {
     let origin = named("found");
     let port = origin.address.port();
     let running = gateway(&format!(
@@ -112,7 +112,7 @@ fn a_name_leads_to_its_addresses() {
 }
 
 #[test]
-fn a_name_that_nobody_has_leaves_the_gateway_running() {
+fn a_name_without_addresses_leaves_the_gateway_running() {
     let running = gateway("servers = [\"nowhere.invalid:80\"]");
     let answer = get(&running).send();
     assert_eq!(
@@ -129,7 +129,7 @@ fn a_name_that_nobody_has_leaves_the_gateway_running() {
 }
 
 #[test]
-fn a_socket_in_the_file_system_is_a_server() {
+fn a_unix_socket_is_a_server() {
     let running = gateway("servers = [\"unix:app.sock\"]");
     assert_eq!(get(&running).send().status, 502);
     let path = running.folder.path().join("app.sock");
@@ -149,7 +149,7 @@ fn a_socket_in_the_file_system_is_a_server() {
 }
 
 #[test]
-fn checks_take_a_server_out_and_bring_it_back() {
+fn health_checks_remove_and_restore_a_server() {
     let on = Arc::new(AtomicBool::new(true));
     let origin = switched(&on);
     let label = origin.address.to_string();
@@ -219,7 +219,7 @@ fn a_client_stays_with_its_server() {
 }
 
 #[test]
-fn an_open_circuit_says_when_to_come_back() {
+fn an_open_circuit_sends_retry_after() {
     let origin = closing();
     let label = origin.address.to_string();
     let breaker = "failures = 3, within = \"10s\", open_for = \"5s\"";
@@ -239,7 +239,7 @@ fn an_open_circuit_says_when_to_come_back() {
 }
 
 #[test]
-fn a_dead_server_costs_no_request() {
+fn a_dead_server_loses_no_request() {
     let dead = nobody();
     let running = gateway(&format!("servers = [\"{dead}\", \"{{origin}}\"]"));
     get(&running).times(20).all_are(200);
@@ -270,7 +270,7 @@ fn a_post_is_never_sent_twice() {
 }
 
 #[test]
-fn who_asks_for_time_gets_it() {
+fn a_server_that_sends_retry_after_is_not_used_until_then() {
     let busy = Origin::answering(|_| {
         b"HTTP/1.1 503 Busy\r\nretry-after: 20\r\ncontent-length: 0\r\n\r\n".to_vec()
     });

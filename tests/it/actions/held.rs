@@ -28,7 +28,7 @@ fn rules() -> String {
 }
 
 #[test]
-fn past_the_bound_nobody_waits() {
+fn requests_beyond_max_held_are_not_held() {
     let gateway = gateway(&rules());
     let mut held = gateway.client().connect();
     held.send(head("GET", "/tarpit", "1.1", 0).as_bytes());
@@ -46,7 +46,7 @@ fn past_the_bound_nobody_waits() {
 }
 
 #[test]
-fn a_client_that_leaves_is_held_no_longer() {
+fn a_disconnect_ends_the_hold() {
     let counting = r#"
         [[rules]]
         name = "answers"
@@ -90,7 +90,7 @@ fn a_held_request_is_neither_slow_nor_idle_and_its_body_waits() {
 }
 
 #[test]
-fn a_stop_lets_nobody_wait_in_vain() {
+fn held_requests_get_their_response_during_a_drain() {
     let origin = Origin::start();
     let config = beginning("off").replace("5s", "2s");
     let config = config.replace("{origin}", &origin.address.to_string());
@@ -111,7 +111,7 @@ fn a_stop_lets_nobody_wait_in_vain() {
 }
 
 #[test]
-fn a_queue_is_left_one_by_one_and_is_refused_past_the_bound() {
+fn queued_requests_leave_one_by_one_and_are_refused_beyond_the_limit() {
     let queue = r#"
         [[rules]]
         name = "queue"
@@ -136,7 +136,7 @@ fn a_queue_is_left_one_by_one_and_is_refused_past_the_bound() {
 }
 
 #[test]
-fn a_tarpit_answers_as_a_block_does() {
+fn a_tarpit_responds_like_a_block() {
     let rules = deny(
         "tarpit",
         "/",
@@ -159,7 +159,7 @@ fn a_tarpit_answers_as_a_block_does() {
 }
 
 #[test]
-fn a_delayed_request_of_a_limit_waits_for_its_turn() {
+fn a_request_delayed_by_a_limit_waits_for_its_turn() {
     let delay = r#"
         [[rules]]
         name = "slow-down"
@@ -181,7 +181,7 @@ fn a_delayed_request_of_a_limit_waits_for_its_turn() {
 }
 
 #[test]
-fn who_leaves_while_it_waits_is_counted_and_logged_with_its_rule() {
+fn a_client_that_disconnects_while_held_is_counted_and_logged_with_its_rule() {
     let folder = Folder::new();
     let log = folder.path().join("access.log");
     let config = beginning(log.to_str().unwrap());
@@ -201,7 +201,7 @@ fn who_leaves_while_it_waits_is_counted_and_logged_with_its_rule() {
 }
 
 #[test]
-fn the_time_that_a_request_was_held_is_not_the_origins() {
+fn hold_time_is_not_part_of_the_upstream_latency() {
     let folder = Folder::new();
     let log = folder.path().join("access.log");
     let delay = deny("delay", "/delay", "delay", "max_delay = \"500ms\"");

@@ -74,7 +74,7 @@ fn wait_until_free(gateway: &Running) {
 const BEGUN: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nsome";
 
 #[test]
-fn while_an_answer_is_on_its_way_the_place_is_taken() {
+fn a_slot_is_taken_until_the_response_ends() {
     let (origin, go) = holding(BEGUN);
     let gateway = gateway(&origin, "");
     let mut wire = gateway.client().connect();
@@ -90,7 +90,7 @@ fn while_an_answer_is_on_its_way_the_place_is_taken() {
 }
 
 #[test]
-fn an_answer_that_has_ended_frees_its_place() {
+fn the_end_of_a_response_frees_its_slot() {
     let origin = Origin::start();
     let gateway = gateway(&origin, "");
     let mut wire = gateway.client().connect();
@@ -108,7 +108,7 @@ fn an_answer_that_has_ended_frees_its_place() {
 }
 
 #[test]
-fn a_client_that_leaves_frees_its_place() {
+fn a_disconnect_frees_the_slot() {
     for more in ["", COUNTING] {
         for answer in [BEGUN, b""] {
             let (origin, _go) = holding(answer);
@@ -137,7 +137,7 @@ fn a_client_that_leaves_frees_its_place() {
 }
 
 #[test]
-fn an_answer_that_no_rule_would_count_is_waited_for_by_nobody() {
+fn a_disconnect_cancels_a_response_that_no_rule_would_count() {
     let elsewhere = COUNTING.replace(
         "http.response.code eq 999",
         r#"http.request.uri.path eq "/login" and http.response.code eq 999"#,
@@ -164,7 +164,7 @@ fn in_flight(gateway: &Running) -> u64 {
 }
 
 #[test]
-fn an_origin_that_fails_frees_the_place() {
+fn a_failed_origin_frees_the_slot() {
     let silent = Origin::scripted(|stream| drop(Wire::new(stream).rest()));
     let gateway_504 = gateway(&silent, "");
     gateway_504.client().get("/").times(3).all_are(504);
@@ -175,7 +175,7 @@ fn an_origin_that_fails_frees_the_place() {
 }
 
 #[test]
-fn a_request_that_a_later_rule_stops_frees_its_place_at_once() {
+fn a_refusal_by_a_later_rule_frees_the_slot_immediately() {
     let origin = Origin::start();
     let forever = "max_delay = \"1h\"";
     let rules = [
@@ -201,7 +201,7 @@ fn a_request_that_a_later_rule_stops_frees_its_place_at_once() {
 }
 
 #[test]
-fn a_held_request_keeps_its_place() {
+fn a_held_request_keeps_its_slot() {
     let origin = Origin::start();
     let delay = deny("delay", "/delay", "delay", "max_delay = \"1h\"");
     let gateway = gateway(&origin, &delay);
@@ -216,7 +216,7 @@ fn a_held_request_keeps_its_place() {
 }
 
 #[test]
-fn a_tunnel_holds_its_place_until_it_closes() {
+fn a_tunnel_keeps_its_slot_until_it_closes() {
     let origin = Origin::scripted(|stream| {
         let mut wire = Wire::new(stream.try_clone().unwrap());
         while let Some(head) = wire.try_head() {

@@ -33,7 +33,7 @@ fn the_page_has_the_default_of_every_setting() {
 }
 
 #[test]
-fn the_page_names_every_word_and_every_nested_setting() {
+fn the_page_names_every_value_and_every_nested_setting() {
     let text = read(PAGE);
     for key in &rule().keys {
         if ["action", "algorithm"].contains(&key.name) {

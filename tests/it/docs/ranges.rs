@@ -8,7 +8,7 @@ use super::pages::key_rows;
 use super::shapes::each_value;
 
 #[test]
-fn the_tables_tell_every_bound() {
+fn the_tables_state_every_range() {
     let rows = key_rows();
     let mut found = Vec::new();
     each_value(&schema::root(), &mut |path, shape| {

@@ -22,7 +22,7 @@ struct Row {
 }
 
 #[test]
-fn every_spelling_is_seen_as_documented() {
+fn every_spelling_is_read_as_documented() {
     for row in all() {
         let mut seen = None;
         sample::plain(&row.request(), &mut |facts| seen = Some(row.ask(facts)));
@@ -32,7 +32,7 @@ fn every_spelling_is_seen_as_documented() {
 }
 
 #[test]
-fn the_rules_refuse_what_somebody_reads_differently() {
+fn the_rules_refuse_spellings_that_servers_read_differently() {
     let rules = rules();
     for row in all() {
         let mut refused = false;
@@ -45,7 +45,7 @@ fn the_rules_refuse_what_somebody_reads_differently() {
 }
 
 #[test]
-fn the_rules_let_a_browser_through() {
+fn the_rules_admit_requests_of_a_browser() {
     let rules = rules();
     let row = |query, spelling: &str| Row {
         query,

@@ -120,7 +120,7 @@ fn get(path: &'static str, times: usize) -> Ask {
 }
 
 #[test]
-fn on_throttles_and_paths() {
+fn explain_agrees_with_the_gateway_on_throttles_and_paths() {
     agree(THROTTLE, &get("/search", 6));
     agree(THROTTLE, &get("//%73earch/./x?q=1", 6));
     agree(THROTTLE, &get("/elsewhere", 2));
@@ -135,7 +135,7 @@ fn on_throttles_and_paths() {
 }
 
 #[test]
-fn on_counted_responses_and_bans() {
+fn explain_agrees_with_the_gateway_on_counted_responses_and_bans() {
     let rules = r#"
 [[rules]]
 name     = "stuffing"
@@ -159,7 +159,7 @@ duration = "10m"
 }
 
 #[test]
-fn on_other_actions() {
+fn explain_agrees_with_the_gateway_on_other_actions() {
     let with = |more: &str| THROTTLE.replace("limit    = 3", &format!("limit = 2\n{more}"));
     agree(&with("action = \"shadow\""), &get("/search", 4));
     agree(&with("dry_run = true"), &get("/search", 4));
@@ -187,7 +187,7 @@ fn on_other_actions() {
 }
 
 #[test]
-fn on_several_rules_and_keys() {
+fn explain_agrees_with_the_gateway_on_several_rules_and_keys() {
     let slow = THROTTLE
         .replace("throttle", "slow")
         .replace("\"1m\"", "\"5m\"");
@@ -218,7 +218,7 @@ fn on_several_rules_and_keys() {
 }
 
 #[test]
-fn on_every_algorithm_and_cost() {
+fn explain_agrees_with_the_gateway_on_every_algorithm_and_cost() {
     let with = |more: &str| {
         let period = format!("period   = \"1m\"\n{more}");
         THROTTLE.replace("period   = \"1m\"", &period)
@@ -244,7 +244,7 @@ fn on_every_algorithm_and_cost() {
 }
 
 #[test]
-fn on_what_a_shadow_answer_tells() {
+fn explain_agrees_with_the_gateway_on_shadow_quotas() {
     let shadow = THROTTLE.replace("throttle", "shadow") + "action = \"shadow\"\n";
     let behind = THROTTLE.replace("limit    = 3", "limit = 50\ncost = 2");
     agree(&format!("{shadow}{behind}"), &get("/search", 5));

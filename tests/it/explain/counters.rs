@@ -18,7 +18,7 @@ fn lines(rule: &str, times: &str, more: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn every_algorithm_runs_into_its_limit() {
+fn every_algorithm_reaches_its_limit() {
     let cases: [(&str, &[&str]); 7] = [
         (
             "algorithm = \"sliding_window\"\nlimit = 1\nperiod = \"1m\"\nslices = 6",
@@ -84,7 +84,7 @@ fn every_algorithm_runs_into_its_limit() {
 }
 
 #[test]
-fn time_between_requests_makes_room() {
+fn time_between_requests_restores_the_quota() {
     let bucket = "algorithm = \"token_bucket\"\nlimit = 6\nperiod = \"1m\"\nburst = 1";
     let told = lines(bucket, "3", &["--every", "10s"]);
     assert_eq!(told, ["forwarded (r: 1 of 1)"; 3]);
@@ -99,7 +99,7 @@ fn time_between_requests_makes_room() {
 }
 
 #[test]
-fn what_is_left_of_a_ban_is_told_as_retry_after_is() {
+fn the_rest_of_a_ban_is_shown_like_retry_after() {
     let ban = "limit = 1\nperiod = \"1m\"\nduration = \"1h\"";
     let told = lines(ban, "3", &["--every", "500ms"]);
     let expected = [
@@ -111,7 +111,7 @@ fn what_is_left_of_a_ban_is_told_as_retry_after_is() {
 }
 
 #[test]
-fn an_imagined_request_has_ended_before_the_next() {
+fn a_simulated_request_frees_its_slot_before_the_next() {
     let told = lines("algorithm = \"concurrency\"\nlimit = 1", "3", &[]);
     assert_eq!(told, ["forwarded (r: 1 of 1)"; 3]);
 }
@@ -151,7 +151,7 @@ r: counted
 }
 
 #[test]
-fn a_key_s_own_limit_is_shown_with_the_rule_s() {
+fn a_limit_per_key_is_shown_with_that_of_the_rule() {
     let rule = r#"
 [[rules]]
 name = "r"
@@ -179,7 +179,7 @@ jitter = 0.5
 }
 
 #[test]
-fn a_shadow_answer_shows_the_headers_of_the_rules_behind_it() {
+fn a_shadow_response_shows_the_quota_headers_of_later_rules() {
     let rule = |name: &str, action: &str, more: &str| {
         format!(
             "[[rules]]\nname = \"{name}\"\naction = \"{action}\"\nkey = [\"ip.src\"]\n\

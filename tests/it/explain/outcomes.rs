@@ -34,7 +34,7 @@ action = "close"
 "#;
 
 #[test]
-fn each_action_has_words_of_its_own() {
+fn each_action_has_its_own_description() {
     for (path, words) in [
         (
             "/tag",
@@ -94,7 +94,7 @@ fn each_action_is_a_decision() {
 }
 
 #[test]
-fn a_request_has_ended_before_the_next_one_comes() {
+fn a_request_frees_its_slot_before_the_next_one() {
     let place = r#"
         [[rules]]
         name = "place"
@@ -111,7 +111,7 @@ fn a_request_has_ended_before_the_next_one_comes() {
 }
 
 #[test]
-fn no_rule_counts_what_a_rule_diverts() {
+fn diverted_requests_are_not_counted() {
     let counting = r#"
         [[rules]]
         name = "answers"

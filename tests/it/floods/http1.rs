@@ -8,7 +8,7 @@ use super::*;
 const POST: &str = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
 
 #[test]
-fn a_head_without_an_end_is_cut() {
+fn an_endless_head_is_cut_off() {
     let site = Site::open();
     let line = "x".repeat(100);
     for (flood, status) in [
@@ -57,7 +57,7 @@ fn pipelined_requests_wait_for_a_client_that_does_not_read() {
 }
 
 #[test]
-fn chunks_of_an_octet_take_no_memory() {
+fn one_byte_chunks_use_no_memory() {
     let site = Site::open();
     let chunks = Flood::http1("chunks", POST, "1\r\nz\r\n");
     // It is a body like any other: it goes on for as long as the client does.
@@ -69,7 +69,7 @@ fn chunks_of_an_octet_take_no_memory() {
 }
 
 #[test]
-fn connections_that_say_nothing_or_half_a_preface_are_closed() {
+fn connections_that_send_nothing_or_half_a_preface_are_closed() {
     let site = Site::with(Origin::start(), "[limits]\nheader_timeout = \"2s\"\n");
     let address = site.process.address(0);
     let ((), mib) = site.under(|| {
@@ -98,7 +98,7 @@ fn half(address: std::net::SocketAddr, n: usize) -> TcpStream {
 }
 
 #[test]
-fn connections_that_come_and_go_leave_nothing_behind() {
+fn short_connections_leak_no_memory() {
     let site = Site::open();
     let address = site.process.address(0);
     let ((), mib) = site.under(|| {

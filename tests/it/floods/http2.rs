@@ -236,7 +236,7 @@ fn bodies() -> Vec<(Flood, &'static [u32])> {
 }
 
 #[test]
-fn every_flood_of_frames_is_cut() {
+fn every_flood_of_frames_is_cut_off() {
     let site = Site::open();
     let floods = floods();
     assert!(floods.len() >= 30, "{} kinds", floods.len());
@@ -260,7 +260,7 @@ fn every_flood_of_frames_is_cut() {
 
 /// Answers that a client never reads are not made without end.
 #[test]
-fn a_flood_that_does_not_read_its_answers_is_held_up_or_cut() {
+fn a_flood_that_does_not_read_its_responses_is_blocked_or_cut_off() {
     let site = Site::open();
     let always = |name, frames: Frames| Flood::http2(name, move |_| frames.clone()).deaf();
     for flood in [

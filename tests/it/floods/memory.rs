@@ -29,7 +29,7 @@ fn until(wire: &mut Wire, kind: u8, count: usize) {
 }
 
 #[test]
-fn windows_of_nothing_hold_no_answers() {
+fn responses_to_zero_windows_use_little_memory() {
     let large = Origin::answering(|seen| {
         let body = if seen.line.contains("/honest") {
             2
@@ -59,7 +59,7 @@ fn windows_of_nothing_hold_no_answers() {
 }
 
 #[test]
-fn heads_of_the_largest_size_are_all_that_is_held() {
+fn heads_of_the_largest_size_bound_the_memory() {
     let site = Site::open();
     let large = |stream| {
         let value = "v".repeat(300);

@@ -209,7 +209,7 @@ fn bomb(times: usize) -> Frames {
 
 /// Where it is sure what h2 complains of, it is called by its name.
 #[test]
-fn a_block_that_cannot_be_read_is_a_compression_error() {
+fn an_invalid_header_block_is_a_compression_error() {
     let gateway = Running::with("");
     let blocks: [&[u8]; 5] = [
         &[0x80],

@@ -271,7 +271,7 @@ fn methods() -> Vec<Case> {
 }
 
 #[test]
-fn a_field_that_no_message_can_have_ends_the_connection() {
+fn an_invalid_header_name_or_value_closes_the_connection() {
     let gateway = Running::with("");
     let field = |name, value| request("", &[], &[(name, value)]);
     let path = [&block(&GET[..3]), &b"\0\x05:path\x02/\xff"[..]].concat();

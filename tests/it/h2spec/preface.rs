@@ -32,7 +32,7 @@ fn changed(at: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_bad_preface_is_an_error_on_a_listener_that_speaks_both() {
+fn a_bad_preface_is_an_error_on_a_listener_with_both_protocols() {
     let gateway = Running::with("");
     for at in 0..PREFACE.len() {
         match at < TOLD {
@@ -55,7 +55,7 @@ fn a_bad_preface_is_an_error_on_a_listener_that_speaks_both() {
 }
 
 #[test]
-fn a_bad_preface_is_an_error_where_http2_was_agreed_on() {
+fn a_bad_preface_is_an_error_after_negotiating_http2() {
     let gateway = Running::with("");
     let client = gateway.tls_client().alpn("h2");
     for at in 0..PREFACE.len() {
@@ -67,7 +67,7 @@ fn a_bad_preface_is_an_error_where_http2_was_agreed_on() {
 }
 
 #[test]
-fn http2_is_not_spoken_where_http1_was_agreed_on() {
+fn http2_is_refused_after_negotiating_http1() {
     let gateway = Running::with("");
     let hello = Frames(PREFACE.to_vec()).frame(4, 0, 0, b"").0;
     let answer = Answer::parse(&gateway.tls_client().raw(&hello));
@@ -76,7 +76,7 @@ fn http2_is_not_spoken_where_http1_was_agreed_on() {
 }
 
 #[test]
-fn the_preface_has_settings() {
+fn the_preface_is_followed_by_settings() {
     let gateway = Running::with("");
     for client in [gateway.client(), gateway.tls_client().alpn("h2")] {
         for (name, frames) in [
@@ -94,7 +94,7 @@ fn the_preface_has_settings() {
 }
 
 #[test]
-fn the_preface_may_come_in_any_pieces() {
+fn the_preface_may_arrive_in_any_pieces() {
     let gateway = Running::with("");
     let bytes = [PREFACE, &none().frame(4, 0, 0, b"").0, &get(1).0].concat();
     for size in [1, 7, 14, 15, 24, 25, 33] {
@@ -108,7 +108,7 @@ fn the_preface_may_come_in_any_pieces() {
 }
 
 #[test]
-fn settings_are_stated_first_and_acknowledged() {
+fn settings_are_sent_first_and_acknowledged() {
     let gateway = Running::with("");
     let mut wire = gateway.client().connect();
     get(1).open(&mut wire);

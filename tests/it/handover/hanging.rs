@@ -69,7 +69,7 @@ fn stopped_after_the_word(process: &Process) {
 
 /// However much it has read of what it was given.
 #[test]
-fn a_program_that_fails_is_always_spoken_of_in_the_same_way() {
+fn a_failed_new_process_is_always_logged_the_same() {
     for script in [
         "exit 3",
         "head -c 1 > /dev/null; exit 3",
@@ -107,7 +107,7 @@ fn a_new_process_that_hangs_does_not_delay_a_stop() {
 }
 
 #[test]
-fn what_is_asked_for_meanwhile_is_not_lost_in_silence() {
+fn signals_during_a_handover_are_logged() {
     let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; exit 3";
     let process = with_successor(script);
     process.signal("USR2");
@@ -131,7 +131,7 @@ fn what_is_asked_for_meanwhile_is_not_lost_in_silence() {
 
 /// The new process may have read the file before it was changed.
 #[test]
-fn a_reload_that_comes_meanwhile_is_passed_on() {
+fn a_reload_during_a_handover_is_passed_on() {
     let serve = "trap 'echo yes > reloaded' HUP; printf G >&0; head -c 1 > farewell; \
                  while :; do sleep 0.05; done";
     let wait = "while [ ! -e go ]; do sleep 0.05; done";
@@ -148,7 +148,7 @@ fn a_reload_that_comes_meanwhile_is_passed_on() {
 }
 
 #[test]
-fn a_second_stop_ends_a_handover_that_hangs_at_once() {
+fn a_second_stop_immediately_ends_a_handover_that_hangs() {
     // A child of its own has the socket too.
     let mut process = with_successor(&told_then("sleep 600 & echo $! > sleeper; wait"));
     stopped_after_the_word(&process);
@@ -167,7 +167,7 @@ fn a_second_stop_ends_a_handover_that_hangs_at_once() {
 
 /// It may have requests by then: the stop is passed on.
 #[test]
-fn a_stop_that_comes_after_the_word_is_passed_on() {
+fn a_stop_after_the_go_ahead_is_passed_on() {
     // The stop can come before it hears the last word.
     let serve = "trap '[ -e farewell ] || head -c 1 > farewell; echo yes > stopped; exit 0' TERM; \
                  printf G >&0; head -c 1 > farewell; while :; do sleep 0.05; done";

@@ -26,7 +26,7 @@ fn session(address: SocketAddr, version: &str, file: &Path, resumes: bool) -> St
 }
 
 #[test]
-fn sessions_are_resumed_by_the_process_that_takes_over() {
+fn sessions_are_resumed_after_a_handover() {
     let mut process = Process::run(CONFIG);
     let tls = process.address(1);
     let versions = [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")];
@@ -50,7 +50,7 @@ fn sessions_are_resumed_by_the_process_that_takes_over() {
 
 /// A process that begins anew knows nothing of them.
 #[test]
-fn sessions_are_not_resumed_by_another_process() {
+fn sessions_are_not_resumed_by_an_unrelated_process() {
     let before = Process::run(CONFIG);
     let after = Process::run(CONFIG);
     for flag in ["-tls1_2", "-tls1_3"] {

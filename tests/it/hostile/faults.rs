@@ -66,7 +66,7 @@ struct Broken {
 }
 
 #[test]
-fn faults_of_an_origin_end_there_for_http_1() {
+fn origin_faults_are_contained_for_http_1_clients() {
     run(|gateway, method, path| {
         let request = format!("{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
         heard(&gateway.client().raw(request.as_bytes()), method == "HEAD")
@@ -74,7 +74,7 @@ fn faults_of_an_origin_end_there_for_http_1() {
 }
 
 #[test]
-fn faults_of_an_origin_end_there_for_http_2() {
+fn origin_faults_are_contained_for_http_2_clients() {
     run(|gateway, method, path| {
         let told = harness::run(async {
             let mut talk = gateway.client().talk().await;

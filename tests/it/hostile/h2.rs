@@ -27,17 +27,17 @@ struct Case {
 type Fields = Vec<(String, String)>;
 
 #[test]
-fn forwarded_streams_have_one_meaning() {
+fn forwarded_streams_are_unambiguous() {
     run(Mode::Forward);
 }
 
 #[test]
-fn blocked_streams_leave_nothing_behind() {
+fn blocked_streams_leave_no_bytes_for_the_next() {
     run(Mode::Block);
 }
 
 #[test]
-fn shadowed_streams_leave_nothing_behind() {
+fn shadowed_streams_leave_no_bytes_for_the_next() {
     run(Mode::Shadow);
 }
 
@@ -183,7 +183,7 @@ fn encoded(fields: &Fields) -> Vec<u8> {
 }
 
 #[test]
-fn a_refusal_of_a_long_body_arrives_whole() {
+fn a_refusal_of_a_long_body_arrives_complete() {
     let gateway = gateway("");
     for _ in 0..20 {
         let mut fields = GET.to_vec();
@@ -198,7 +198,7 @@ fn a_refusal_of_a_long_body_arrives_whole() {
 }
 
 #[test]
-fn fields_are_bounded_as_in_http_1() {
+fn the_number_of_headers_is_limited_as_in_http_1() {
     let gateway = gateway("");
     let many: Vec<(&str, &str)> = GET.into_iter().chain([("x-a", "b"); 120]).collect();
     let frames = Frames::default().headers(&many, END);

@@ -6,17 +6,17 @@ use super::{Mode, check_alive, count_panics, each};
 use crate::harness::{Answer, Running};
 
 #[test]
-fn forwarded_requests_have_one_meaning() {
+fn forwarded_requests_are_unambiguous() {
     run(Mode::Forward);
 }
 
 #[test]
-fn blocked_requests_leave_nothing_behind() {
+fn blocked_requests_leave_no_bytes_for_the_next() {
     run(Mode::Block);
 }
 
 #[test]
-fn shadowed_requests_leave_nothing_behind() {
+fn shadowed_requests_leave_no_bytes_for_the_next() {
     run(Mode::Shadow);
 }
 

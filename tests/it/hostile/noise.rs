@@ -76,7 +76,7 @@ fn throw(address: SocketAddr, bytes: &[u8]) {
 }
 
 #[test]
-fn spoilt_requests_are_survived() {
+fn corrupted_requests_do_not_stop_the_gateway() {
     let gateway = gateway("");
     rounds(|numbers| {
         let request = REQUESTS[numbers.below(REQUESTS.len())];
@@ -88,7 +88,7 @@ fn spoilt_requests_are_survived() {
 }
 
 #[test]
-fn spoilt_frames_are_survived() {
+fn corrupted_frames_do_not_stop_the_gateway() {
     let gateway = gateway("");
     let fields = [
         (":method", "POST"),
@@ -118,7 +118,7 @@ fn spoilt_frames_are_survived() {
 }
 
 #[test]
-fn spoilt_handshakes_are_survived() {
+fn corrupted_handshakes_do_not_stop_the_gateway() {
     let gateway = gateway("");
     rounds(|numbers| {
         // A record that claims to be a ClientHello, with anything in it.
@@ -132,7 +132,7 @@ fn spoilt_handshakes_are_survived() {
 }
 
 #[test]
-fn a_body_that_breaks_off_is_no_request() {
+fn a_truncated_body_never_becomes_a_request() {
     for rules in ["", DENY, SHADOW] {
         let gateway = gateway(rules);
         for body in [
@@ -153,7 +153,7 @@ const SHADOW: &str = "[[rules]]\nname = \"all\"\nmitigate = 'not http.host eq \"
                       action = \"shadow\"";
 
 #[test]
-fn clients_that_leave_are_survived() {
+fn disconnects_do_not_stop_the_gateway() {
     let gateway: Running = gateway("");
     rounds(|numbers| {
         let request = REQUESTS[numbers.below(REQUESTS.len())].as_bytes();

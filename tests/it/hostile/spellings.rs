@@ -49,7 +49,7 @@ struct Spelling {
 }
 
 #[test]
-fn ten_thousand_spellings_are_one_key() {
+fn ten_thousand_spellings_of_a_path_are_one_key() {
     let gateway = gateway();
     let client = |numbers: &mut Numbers| {
         let ways = [

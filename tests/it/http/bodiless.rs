@@ -43,7 +43,7 @@ const CASES: &[(&str, &[u8], Option<&str>)] = &[
 ];
 
 #[test]
-fn they_end_with_their_head_and_the_connections_go_on() {
+fn bodiless_responses_end_with_their_head_and_connections_stay_open() {
     for (method, answer, length) in CASES {
         let case = format!("{method} {}", String::from_utf8_lossy(answer));
         let gateway = Running::with_origin(answering(answer), "");

@@ -93,7 +93,7 @@ fn is_cut(gateway: &Running, case: &str) {
 }
 
 #[test]
-fn over_http1() {
+fn a_truncated_response_is_truncated_for_the_client_over_http1() {
     let length = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this";
     let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\nonly this\r\n";
     is_cut(&before(closing(length), ""), "a length");
@@ -106,7 +106,7 @@ fn over_http1() {
 }
 
 #[test]
-fn over_http2() {
+fn a_truncated_response_is_truncated_for_the_client_over_http2() {
     let h2 = r#"protocol = "h2""#;
     for reason in [
         h2::Reason::INTERNAL_ERROR,

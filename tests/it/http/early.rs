@@ -47,7 +47,7 @@ fn said(gateway: &Running, head: &str, early: &str) -> Vec<Wire> {
 }
 
 #[test]
-fn they_reach_the_origin_untouched() {
+fn early_tunnel_bytes_reach_the_origin_unchanged() {
     let (gateway, echo) = gateway();
     for path in ["/chat?late", "/chat"] {
         for mut wire in said(&gateway, &upgrade(path), TWICE) {
@@ -64,7 +64,7 @@ fn they_reach_the_origin_untouched() {
 
 /// More than is read at once.
 #[test]
-fn many_of_them_arrive_whole() {
+fn many_early_tunnel_bytes_arrive_complete() {
     let (gateway, _echo) = gateway();
     let noise = TWICE.repeat(3000);
     for client in [gateway.client(), gateway.tls_client()] {
@@ -76,7 +76,7 @@ fn many_of_them_arrive_whole() {
 }
 
 #[test]
-fn they_are_a_request_where_no_tunnel_opens() {
+fn early_bytes_are_a_request_if_no_tunnel_opens() {
     let (gateway, _echo) = gateway();
     for mut wire in said(&gateway, &upgrade("/no"), PLAIN) {
         assert_eq!(wire.answer().status, 403);
@@ -98,7 +98,7 @@ fn they_are_a_request_where_no_tunnel_opens() {
 
 /// The answer that counts is the one to the request for the tunnel.
 #[test]
-fn requests_before_them_change_nothing() {
+fn earlier_pipelined_requests_do_not_affect_a_tunnel() {
     let (gateway, _echo) = gateway();
     let head = format!("{PLAIN}{PLAIN}{}", upgrade("/chat?late"));
     for mut wire in said(&gateway, &head, TWICE) {
@@ -110,7 +110,7 @@ fn requests_before_them_change_nothing() {
 }
 
 #[test]
-fn a_request_for_a_tunnel_that_is_malformed_ends_the_connection() {
+fn a_malformed_upgrade_request_closes_the_connection() {
     let (gateway, echo) = gateway();
     let head = upgrade("/chat").replace("host", "h\tost");
     for mut wire in said(&gateway, &head, "") {
@@ -122,7 +122,7 @@ fn a_request_for_a_tunnel_that_is_malformed_ends_the_connection() {
 
 /// Nobody waits for the answer any more, so the origin is not made to go on with it.
 #[test]
-fn a_client_that_leaves_ends_its_request_whatever_it_said_behind_it() {
+fn a_disconnect_cancels_the_request_despite_early_bytes() {
     let (asked, given_up) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (asks, gives_up) = (asked.clone(), given_up.clone());
     let origin = Origin::scripted(move |stream| {
@@ -150,7 +150,7 @@ fn a_client_that_leaves_ends_its_request_whatever_it_said_behind_it() {
 }
 
 #[test]
-fn a_stream_of_http_2_may_talk_early_too() {
+fn an_http_2_tunnel_may_send_early_bytes_too() {
     let (gateway, _echo) = gateway();
     run(async {
         let mut talk = gateway.tls_client().talk().await;
@@ -167,7 +167,7 @@ fn a_stream_of_http_2_may_talk_early_too() {
 
 /// Whose answer comes first says nothing of what is behind the second.
 #[test]
-fn a_request_with_a_body_before_them_opens_no_tunnel() {
+fn an_earlier_request_for_another_protocol_opens_no_tunnel() {
     let (gateway, _echo) = gateway();
     let before = "POST /plain HTTP/1.1\r\nhost: example.com\r\nconnection: upgrade\r\n\
         upgrade: h2c\r\ncontent-length: 3\r\n\r\nabc";

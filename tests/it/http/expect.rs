@@ -17,7 +17,7 @@ const NO_POSTS: &str = r#"
 "#;
 
 #[test]
-fn the_origin_is_not_told_and_its_own_interim_answer_ends_here() {
+fn expect_is_not_forwarded_and_an_origins_100_is_dropped() {
     let (tell, told) = mpsc::channel();
     let origin = Origin::scripted(move |stream| {
         let mut wire = Wire::new(stream);
@@ -40,7 +40,7 @@ fn the_origin_is_not_told_and_its_own_interim_answer_ends_here() {
 }
 
 #[test]
-fn nobody_asks_for_a_body_that_no_origin_can_take() {
+fn no_100_continue_is_sent_if_no_origin_is_available() {
     let config = |more: &str| {
         format!(
             r#"
@@ -81,7 +81,7 @@ fn nobody_asks_for_a_body_that_no_origin_can_take() {
 }
 
 #[test]
-fn a_shadow_asks_as_an_origin_would() {
+fn a_shadow_sends_100_continue_like_an_origin() {
     let gateway = Running::with(&NO_POSTS.replace("block", "shadow"));
     let mut wire = gateway.client().connect();
     wire.send(WAITING);
@@ -106,7 +106,7 @@ fn a_client_that_does_not_wait_is_served_too() {
 }
 
 #[test]
-fn a_shadow_asks_for_a_large_body_too_and_reads_it_all() {
+fn a_shadow_sends_100_continue_for_a_large_body_and_reads_it_all() {
     let gateway = Running::with(&NO_POSTS.replace("block", "shadow"));
     let mut wire = gateway.client().connect();
     let large = String::from_utf8(WAITING.to_vec()).unwrap();
@@ -126,7 +126,7 @@ fn a_shadow_asks_for_a_large_body_too_and_reads_it_all() {
 }
 
 #[test]
-fn an_http10_client_gets_no_interim_answer() {
+fn an_http10_client_gets_no_interim_response() {
     let gateway = Running::with("");
     let mut wire = gateway.client().connect();
     let old = String::from_utf8(WAITING.to_vec()).unwrap();
@@ -137,7 +137,7 @@ fn an_http10_client_gets_no_interim_answer() {
 }
 
 #[test]
-fn curl_sends_its_body_only_where_it_is_wanted() {
+fn curl_sends_its_body_only_after_100_continue() {
     let folder = Folder::new();
     let body = folder.write("body", vec![b'x'; 3 << 20]);
     // Longer than anything here takes: who waits in vain fails.

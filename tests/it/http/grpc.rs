@@ -52,7 +52,7 @@ fn message(talk: &crate::harness::Talk, path: &str) -> http::request::Builder {
 }
 
 #[test]
-fn a_call_with_one_message_each_way() {
+fn a_unary_call_is_forwarded() {
     let gateway = before(Stage::default().play(serve), H2);
     run(async {
         for client in [gateway.client(), gateway.tls_client()] {
@@ -69,7 +69,7 @@ fn a_call_with_one_message_each_way() {
 }
 
 #[test]
-fn messages_pass_while_both_sides_speak() {
+fn bidirectional_messages_are_forwarded() {
     let gateway = before(Stage::default().play(serve), H2);
     run(async {
         let mut talk = gateway.client().talk().await;
@@ -93,7 +93,7 @@ fn messages_pass_while_both_sides_speak() {
 
 /// Many times what any window on the way holds, both ways at once.
 #[test]
-fn more_passes_than_the_windows_hold() {
+fn more_data_than_the_windows_hold_is_forwarded() {
     const MESSAGE: usize = 1 << 20;
     const MESSAGES: usize = 12;
     let gateway = before(Stage::default().play(serve), H2);
@@ -119,7 +119,7 @@ fn more_passes_than_the_windows_hold() {
 }
 
 #[test]
-fn a_status_alone_is_all_of_an_answer() {
+fn a_trailers_only_response_is_forwarded() {
     let gateway = before(Stage::default().play(serve), H2);
     run(async {
         let mut talk = gateway.client().talk().await;
@@ -134,7 +134,7 @@ fn a_status_alone_is_all_of_an_answer() {
 }
 
 #[test]
-fn a_call_that_its_client_leaves_is_reset_for_the_origin() {
+fn a_cancelled_call_is_reset_for_the_origin() {
     let (tell, told) = std::sync::mpsc::channel();
     let origin = Stage::default().play(move |mut call| {
         let tell = tell.clone();

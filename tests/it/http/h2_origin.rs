@@ -61,7 +61,7 @@ async fn together(gateway: &Running, count: usize) -> Vec<(u16, String)> {
 }
 
 #[test]
-fn the_origin_is_told_what_an_http1_origin_is_told() {
+fn an_http2_origin_gets_the_same_headers_as_an_http1_origin() {
     let (tell, told) = mpsc::channel();
     let origin = Stage::default().play(move |call: Call| {
         let tell = tell.clone();
@@ -111,7 +111,7 @@ fn the_origin_is_told_what_an_http1_origin_is_told() {
 }
 
 #[test]
-fn bodies_lengths_and_trailers_pass_both_ways() {
+fn bodies_lengths_and_trailers_are_forwarded_in_both_directions() {
     let origin = Stage::default().play(|mut call: Call| async move {
         let length = call.header("content-length");
         let (body, trailers) = call.body().await;
@@ -148,7 +148,7 @@ fn bodies_lengths_and_trailers_pass_both_ways() {
 }
 
 #[test]
-fn answers_without_a_body_end_with_their_head() {
+fn responses_without_a_body_end_with_their_head() {
     let origin = Stage::default().play(|mut call: Call| async move {
         let status = call.request.uri().path()[1..].parse().unwrap();
         let length: &[_] = match status {
@@ -198,7 +198,7 @@ fn requests_share_a_connection_and_open_another_when_it_is_full() {
 }
 
 #[test]
-fn what_the_origin_refuses_unread_goes_over_another_connection() {
+fn a_refused_stream_is_retried_on_another_connection() {
     // Whatever the method, and with a small body too.
     for request in [
         "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
@@ -234,7 +234,7 @@ fn what_the_origin_refuses_unread_goes_over_another_connection() {
 }
 
 #[test]
-fn a_connection_that_the_origin_ends_serves_whom_it_took() {
+fn a_connection_after_goaway_finishes_its_streams() {
     // The first request is answered after GOAWAY; the second comes when that is known.
     let origin = raw(|connection, mut wire| {
         let stream = next_head(&mut wire).unwrap();
@@ -271,7 +271,7 @@ fn an_origin_that_keeps_refusing_is_502() {
 }
 
 #[test]
-fn what_the_origin_has_read_is_not_sent_twice() {
+fn a_request_that_the_origin_read_is_not_retried() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     for reason in [h2::Reason::INTERNAL_ERROR, h2::Reason::CANCEL] {
         let list = seen.clone();
@@ -314,7 +314,7 @@ const BROKEN: [h2::Reason; 3] = [
 ];
 
 #[test]
-fn a_reset_costs_a_retry_also_on_a_connection_that_stood_idle() {
+fn a_reset_on_an_idle_connection_uses_up_a_retry() {
     for reason in BROKEN {
         for retries in [0, 1, 2] {
             let settings = format!("retries = {retries}");
@@ -339,7 +339,7 @@ fn resets_open_the_circuit() {
 }
 
 #[test]
-fn what_was_answered_for_now_is_not_sent_twice() {
+fn a_request_with_an_interim_response_is_not_retried() {
     for reason in [h2::Reason::INTERNAL_ERROR, h2::Reason::REFUSED_STREAM] {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
@@ -387,7 +387,7 @@ fn an_origin_that_is_silent_is_504() {
 }
 
 #[test]
-fn a_web_socket_is_502() {
+fn a_websocket_to_an_http2_origin_is_502() {
     let gateway = before(
         Stage::default().play(|call: Call| async { call.say("no") }),
         H2,
@@ -401,7 +401,7 @@ fn a_web_socket_is_502() {
 }
 
 #[test]
-fn an_origin_that_answers_before_the_end_of_a_request_is_heard() {
+fn a_response_before_the_end_of_the_request_is_forwarded() {
     let origin = Stage::default().play(|mut call: Call| async move {
         let mut stream = call.head(403, &[("content-length", "2")], false);
         stream.send_data(Bytes::from_static(b"no"), true).unwrap();
@@ -416,7 +416,7 @@ fn an_origin_that_answers_before_the_end_of_a_request_is_heard() {
 }
 
 #[test]
-fn a_body_that_is_not_as_long_as_declared_is_reset() {
+fn a_body_that_differs_from_its_declared_length_is_reset() {
     let (tell, told) = mpsc::channel();
     let origin = Stage::default().play(move |mut call: Call| {
         let tell = tell.clone();
@@ -437,7 +437,7 @@ fn a_body_that_is_not_as_long_as_declared_is_reset() {
 }
 
 #[test]
-fn an_origin_cannot_make_the_gateway_hold_much() {
+fn an_origin_cannot_make_the_gateway_buffer_much() {
     let long = "x".repeat(70_000);
     let many: Vec<(String, String)> = (0..200)
         .map(|n| (format!("x-{n}"), "1".to_owned()))
@@ -498,7 +498,7 @@ fn continued(fields: &[(&str, &str)]) -> Frames {
 }
 
 #[test]
-fn interim_answers_are_not_the_answer() {
+fn interim_responses_are_not_the_final_response() {
     let origin = raw(|_, mut wire| {
         while let Some(stream) = next_head(&mut wire) {
             let early = crate::harness::block(&[(":status", "103"), ("link", "</a>")]);
@@ -514,7 +514,7 @@ fn interim_answers_are_not_the_answer() {
 }
 
 #[test]
-fn a_slow_reader_holds_its_origin_back_and_nobody_else() {
+fn a_slow_reader_applies_backpressure_only_to_its_own_stream() {
     let sent = Arc::new(AtomicUsize::new(0));
     let count = sent.clone();
     let origin = Stage::default().play(move |mut call: Call| {

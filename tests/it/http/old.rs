@@ -4,7 +4,7 @@ use super::answering;
 use crate::harness::{Answer, Running};
 
 #[test]
-fn a_connection_is_kept_only_for_one_who_asks() {
+fn a_connection_is_kept_open_only_on_request() {
     let gateway = Running::with("");
     let mut wire = gateway.client().connect();
     for _ in 0..2 {
@@ -21,7 +21,7 @@ fn a_connection_is_kept_only_for_one_who_asks() {
 }
 
 #[test]
-fn a_host_is_not_needed() {
+fn a_host_is_not_required() {
     let gateway = Running::with("");
     let answer = Answer::parse(&gateway.client().raw(b"GET /x HTTP/1.0\r\n\r\n"));
     assert_eq!(answer.status, 200);
@@ -33,7 +33,7 @@ fn a_host_is_not_needed() {
 }
 
 #[test]
-fn an_answer_without_a_length_ends_with_the_connection() {
+fn a_response_without_a_length_ends_with_the_connection() {
     let answer =
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n";
     let gateway = Running::with_origin(answering(answer), "");
@@ -47,7 +47,7 @@ fn an_answer_without_a_length_ends_with_the_connection() {
 }
 
 #[test]
-fn a_body_with_a_length_passes_and_a_chunked_one_does_not() {
+fn a_body_with_a_length_is_forwarded_and_a_chunked_one_refused() {
     let gateway = Running::with("");
     let client = gateway.client();
     let whole = b"POST / HTTP/1.0\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello";
@@ -59,7 +59,7 @@ fn a_body_with_a_length_passes_and_a_chunked_one_does_not() {
 }
 
 #[test]
-fn the_answers_of_rules_close_like_others() {
+fn responses_of_rules_close_the_connection_like_others() {
     let gateway = Running::with(
         r#"
         [[rules]]

@@ -56,7 +56,7 @@ fn trusting(origin: Origin, authority: &Authority, keys: &str) -> Running {
 }
 
 #[test]
-fn an_origin_that_its_authority_vouches_for_is_asked() {
+fn an_origin_with_a_trusted_certificate_gets_requests() {
     let authority = Authority::new();
     for (name, tls) in [
         ("127.0.0.1", r#"tls = { ca = "{ca}" }"#),
@@ -75,7 +75,7 @@ fn an_origin_that_its_authority_vouches_for_is_asked() {
 }
 
 #[test]
-fn a_certificate_that_signed_itself_vouches_for_its_own_names() {
+fn a_self_signed_certificate_in_ca_is_trusted_for_its_names() {
     let folder = Folder::new();
     let made = Command::new("openssl")
         .current_dir(folder.path())
@@ -114,7 +114,7 @@ fn sessions_are_resumed() {
 }
 
 #[test]
-fn an_origin_that_cannot_be_believed_is_502_and_gets_nothing() {
+fn an_origin_with_an_untrusted_certificate_is_502_and_gets_no_request() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let requests = Arc::new(AtomicUsize::new(0));
     for (issuer, name, why) in [
@@ -155,7 +155,7 @@ fn an_origin_that_cannot_be_believed_is_502_and_gets_nothing() {
 }
 
 #[test]
-fn without_verification_everybody_is_believed() {
+fn without_verification_every_certificate_is_accepted() {
     let (origin, _told) = https(Authority::new().server("elsewhere.test", &[]));
     let gateway = before(origin, "tls = { verify = false }");
     assert_eq!(gateway.client().get("/x").send().text(), "GET /x HTTP/1.1");
@@ -168,7 +168,7 @@ fn a_server_that_does_not_speak_tls_is_502() {
 }
 
 #[test]
-fn what_is_spoken_is_agreed_on() {
+fn the_protocol_is_negotiated_by_alpn() {
     let authority = Authority::new();
     let said = |protocols: &[&str], keys: &str| {
         let (tell, told) = mpsc::channel();
@@ -223,7 +223,7 @@ fn http2_over_tls_carries_requests() {
 }
 
 #[test]
-fn a_web_socket_has_a_connection_of_its_own() {
+fn a_websocket_has_its_own_connection() {
     let authority = Authority::new();
     let config = authority.server("127.0.0.1", &["h2", "http/1.1"]);
     let origin = Origin::scripted(move |tcp| {
@@ -283,7 +283,7 @@ impl Openssl {
 }
 
 #[test]
-fn the_server_of_openssl_is_asked_in_every_version() {
+fn openssl_s_server_works_as_an_origin_with_every_tls_version() {
     let authority = Authority::new();
     let folder = Folder::new();
     let (certificate, key) = authority.issue("a.test");
@@ -306,7 +306,7 @@ fn the_server_of_openssl_is_asked_in_every_version() {
 }
 
 #[test]
-fn what_is_wrong_with_the_keys_is_said_before_anything_runs() {
+fn wrong_tls_settings_are_reported_by_check() {
     let authority = Authority::new();
     for (keys, code, said) in [
         ("tls = true", 0, ""),
@@ -361,7 +361,7 @@ fn by_name(origin: &Origin, ca: &str, keys: &str) -> Process {
 }
 
 #[test]
-fn a_server_by_name_must_be_who_it_is_called() {
+fn a_server_given_by_name_must_have_a_certificate_for_it() {
     let authority = Authority::new();
     let folder = Folder::new();
     let ca = folder.write("ca.pem", authority.pem());

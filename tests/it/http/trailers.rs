@@ -30,7 +30,7 @@ fn telling() -> (Origin, Receiver<String>) {
 }
 
 #[test]
-fn an_http2_client_gets_the_trailers_of_an_http1_answer() {
+fn an_http2_client_gets_the_trailers_of_an_http1_response() {
     let gateway = Running::with_origin(answering(ANSWER), "");
     run(async {
         for client in [gateway.client(), gateway.tls_client()] {
@@ -44,7 +44,7 @@ fn an_http2_client_gets_the_trailers_of_an_http1_answer() {
 }
 
 #[test]
-fn an_http1_client_that_takes_trailers_gets_those_that_were_announced() {
+fn an_http1_client_that_accepts_trailers_gets_the_announced_ones() {
     let gateway = Running::with_origin(answering(ANSWER), "");
     let mut wire = gateway.client().connect();
     wire.send(b"GET / HTTP/1.1\r\nhost: a\r\nte: trailers\r\nconnection: te\r\n\r\n");
@@ -84,7 +84,7 @@ fn an_http1_origin_gets_the_announced_trailers_of_an_http2_request() {
 }
 
 #[test]
-fn a_request_is_the_same_with_trailers_that_nobody_may_send() {
+fn forbidden_trailers_do_not_change_a_request() {
     let (origin, told) = telling();
     let gateway = Running::with_origin(origin, "");
     run(async {
@@ -105,7 +105,7 @@ const CHANGES: &str = "request_headers = { set = { \"x-sum\" = \"own\" }, remove
                        response_headers = { set = { \"x-sum\" = \"own\" }, remove = [\"x-other\"] }\n";
 
 #[test]
-fn what_a_route_changes_in_an_answer_is_not_in_its_trailers() {
+fn headers_edited_by_a_route_are_removed_from_response_trailers() {
     let gateway = Running::with_origin(answering(ANSWER), CHANGES);
     run(async {
         let mut talk = gateway.client().talk().await;
@@ -124,7 +124,7 @@ fn what_a_route_changes_in_an_answer_is_not_in_its_trailers() {
 }
 
 #[test]
-fn what_a_route_changes_in_a_request_is_not_in_its_trailers() {
+fn headers_edited_by_a_route_are_removed_from_request_trailers() {
     let (origin, told) = telling();
     let gateway = Running::with_origin(origin, CHANGES);
     let names = "x-sum, x-other, x-third";
@@ -148,7 +148,7 @@ fn what_a_route_changes_in_a_request_is_not_in_its_trailers() {
 }
 
 #[test]
-fn what_a_route_changes_is_not_in_trailers_between_http2_peers() {
+fn headers_edited_by_a_route_are_removed_from_trailers_between_http2_peers() {
     let (tell, told) = mpsc::channel();
     let origin = Stage::default().play(move |mut call: Call| {
         let tell = tell.clone();

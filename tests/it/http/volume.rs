@@ -74,7 +74,7 @@ fn memory(process: &Process, name: &str) -> u64 {
 }
 
 #[test]
-fn a_gibibyte_passes_each_way_in_little_memory() {
+fn a_gibibyte_is_streamed_in_each_direction_with_little_memory() {
     let origin = echoing_size();
     let process = Process::run(&CONFIG.replace("{origin}", &origin.address.to_string()));
     let mut stream = TcpStream::connect(process.address(0)).unwrap();

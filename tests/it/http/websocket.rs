@@ -24,7 +24,7 @@ fn gateway(rules: &str) -> (Running, Echo) {
 }
 
 #[test]
-fn bytes_go_both_ways() {
+fn bytes_flow_in_both_directions() {
     let (gateway, echo) = gateway("");
     for client in [gateway.client(), gateway.tls_client()] {
         run(async {
@@ -76,7 +76,7 @@ fn bytes_go_both_ways() {
 }
 
 #[test]
-fn either_side_ends_it() {
+fn either_side_can_end_the_tunnel() {
     let (gateway, echo) = gateway("");
     let ended = |count| {
         wait_until("the origin has seen the end", || {
@@ -102,7 +102,7 @@ fn either_side_ends_it() {
 }
 
 #[test]
-fn a_client_that_is_gone_leaves_no_tunnel() {
+fn a_client_disconnect_ends_the_tunnel() {
     let (gateway, echo) = gateway("");
     run(async {
         let mut talk = gateway.client().talk().await;
@@ -114,7 +114,7 @@ fn a_client_that_is_gone_leaves_no_tunnel() {
 }
 
 #[test]
-fn a_refusal_is_an_ordinary_answer() {
+fn a_refusal_is_an_ordinary_response() {
     let (gateway, _echo) = gateway(
         "[[rules]]\nname = \"no-chat\"\nmitigate = 'http.request.uri.path eq \"/blocked\"'\n\
          action = \"block\"",
@@ -141,7 +141,7 @@ fn a_refusal_is_an_ordinary_answer() {
 }
 
 #[test]
-fn an_origin_that_is_gone_is_a_502() {
+fn an_unreachable_origin_is_502() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let origin = Origin::at(closed.local_addr().unwrap());
     drop(closed);
@@ -156,7 +156,7 @@ fn an_origin_that_is_gone_is_a_502() {
 /// A 2xx says that the stream is open. Whoever sends it, a client sees the same: the stream ends
 /// at once.
 #[test]
-fn an_answer_that_is_no_switch_ends_the_stream() {
+fn a_response_other_than_101_ends_the_stream() {
     let echo = Echo::start();
     let own = "[[routes]]\npath = \"/own\"\nrespond = { body = \"own\" }\n[[routes]]";
     let config = super::config("").replace("[[routes]]", own);
@@ -183,7 +183,7 @@ fn an_answer_that_is_no_switch_ends_the_stream() {
 }
 
 #[test]
-fn rules_see_the_same_request_as_of_http_1() {
+fn rules_see_the_same_request_as_over_http_1() {
     let (gateway, _echo) = gateway(
         r#"
         [[rules]]
@@ -223,7 +223,7 @@ fn rules_see_the_same_request_as_of_http_1() {
 }
 
 #[test]
-fn a_tunnel_holds_its_place_until_it_closes() {
+fn a_tunnel_keeps_its_slot_until_it_closes() {
     let (gateway, _echo) = gateway(ONE_PLACE);
     let status = || gateway.client().get("/free").send().status;
     run(async {
@@ -283,7 +283,7 @@ fn a_quiet_tunnel_is_not_idle() {
 }
 
 #[test]
-fn a_process_that_stops_waits_for_it() {
+fn a_stop_waits_for_open_tunnels() {
     let echo = Echo::start();
     let mut process = Process::run(&format!(
         "[server]\nworkers = 1\ndrain_timeout = \"60s\"\n[log]\naccess = \"off\"\n\
@@ -310,7 +310,7 @@ fn a_process_that_stops_waits_for_it() {
 
 /// What a client may not say beside `:protocol`, and what it must.
 #[test]
-fn a_strange_connect_is_refused() {
+fn a_malformed_extended_connect_is_refused() {
     let (gateway, echo) = gateway("");
     let whole = [
         (":method", "CONNECT"),
@@ -358,7 +358,7 @@ fn upgraded(gateway: &Running, path: &str) -> (std::net::TcpStream, Wire) {
 
 /// One side of it has ended, the other says nothing and does not end.
 #[test]
-fn half_a_tunnel_ends_by_the_idle_timeout() {
+fn a_half_closed_tunnel_ends_at_the_idle_timeout() {
     let (gateway, echo) = gateway(&format!("[limits]\nidle_timeout = \"1s\"\n{ONE_PLACE}"));
     let free = || gateway.client().get("/free").send().status == 200;
     // The origin has ended: the client sees it at once, and does nothing.
@@ -389,7 +389,7 @@ fn half_a_tunnel_ends_by_the_idle_timeout() {
 
 /// What ends half a tunnel is silence, however long the rest takes.
 #[test]
-fn half_a_tunnel_lasts_while_bytes_go_through() {
+fn a_half_closed_tunnel_lasts_while_bytes_flow() {
     let (gateway, _echo) = gateway("[limits]\nidle_timeout = \"1s\"");
     let (socket, mut wire) = upgraded(&gateway, "/chat?long");
     socket.shutdown(Shutdown::Write).unwrap();
@@ -399,7 +399,7 @@ fn half_a_tunnel_lasts_while_bytes_go_through() {
 /// A client may be as slow to take what a tunnel brings as it is to take what an upgraded
 /// connection does.
 #[test]
-fn a_tunnel_that_is_not_read_is_not_cut() {
+fn a_tunnel_that_is_not_read_does_not_time_out() {
     let (gateway, _echo) = gateway(
         "[limits]\nidle_timeout = \"500ms\"\nresponse_write_timeout = \"500ms\"\n\
          request_body_timeout = \"500ms\"",

@@ -53,7 +53,7 @@ fn openssl(folder: &Folder, arguments: &str) {
 }
 
 #[test]
-fn certificates_of_origins_are_spoken_of_in_plain_words() {
+fn certificate_errors_of_origins_are_described() {
     let folder = Folder::new();
     let ca = folder.write("ca.pem", Authority::new().pem());
     let tls = format!(
@@ -109,7 +109,7 @@ fn expired(folder: &Folder) -> String {
 }
 
 #[test]
-fn a_certificate_that_was_given_by_name_expires_too() {
+fn an_expired_certificate_is_reported_for_a_server_given_by_name() {
     let folder = Folder::new();
     let tls = expired(&folder);
     let (_server, address) = Openssl::serve(&folder, "-tls1_3");
@@ -119,7 +119,7 @@ fn a_certificate_that_was_given_by_name_expires_too() {
 }
 
 #[test]
-fn a_health_check_says_what_is_wrong_with_a_certificate() {
+fn a_health_check_reports_certificate_errors() {
     let folder = Folder::new();
     let tls = expired(&folder);
     let (_server, address) = Openssl::serve(&folder, "-tls1_3");
@@ -164,7 +164,7 @@ fn asking(version: &'static SupportedProtocolVersion, protocol: &str) -> Origin 
 }
 
 #[test]
-fn an_origin_that_asks_for_a_certificate_is_said_to() {
+fn an_origin_that_requires_a_client_certificate_is_reported() {
     for version in [&TLS12, &TLS13] {
         for protocol in ["http/1.1", "h2"] {
             let origin = asking(version, protocol);
@@ -180,7 +180,7 @@ fn an_origin_that_asks_for_a_certificate_is_said_to() {
 }
 
 #[test]
-fn an_origin_without_tls_is_said_to_have_none() {
+fn an_origin_without_tls_is_reported() {
     let origin = Origin::start();
     let line = said(origin.address, "tls = { verify = false }", GET);
     let wanted =
@@ -189,7 +189,7 @@ fn an_origin_without_tls_is_said_to_have_none() {
 }
 
 #[test]
-fn an_origin_of_another_protocol_is_said_to_be_one() {
+fn an_origin_with_another_protocol_is_reported() {
     let origin = Origin::start();
     let line = said(origin.address, "protocol = \"h2\"", GET);
     let wanted = "reason=no_http2 error=\"the origin server does not support HTTP/2 on this port: \
@@ -208,7 +208,7 @@ fn an_origin_of_another_protocol_is_said_to_be_one() {
 }
 
 #[test]
-fn an_origin_that_is_silent_after_it_was_reached_is_said_to_be() {
+fn an_origin_that_accepts_and_stays_silent_is_reported() {
     let keys = "connect_timeout = \"100ms\"\nretries = 0\n";
     for (more, wanted) in [
         (
@@ -228,7 +228,7 @@ fn an_origin_that_is_silent_after_it_was_reached_is_said_to_be() {
 }
 
 #[test]
-fn a_reason_stands_there_once_with_a_sentence() {
+fn a_reason_is_logged_once_with_a_description() {
     let (address, listener) = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         (listener.local_addr().unwrap(), listener)
@@ -245,7 +245,7 @@ fn a_reason_stands_there_once_with_a_sentence() {
 }
 
 #[test]
-fn a_web_socket_that_the_protocol_cannot_carry_names_the_cure() {
+fn a_websocket_to_an_http2_upstream_names_the_setting_to_change() {
     let origin = Origin::start();
     let opening = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
                     sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -258,7 +258,7 @@ fn a_web_socket_that_the_protocol_cannot_carry_names_the_cure() {
 }
 
 #[test]
-fn handshakes_of_clients_are_spoken_of_in_plain_words() {
+fn handshake_errors_of_clients_are_described() {
     let authority = Authority::new();
     let folder = Folder::new();
     let ca = folder.write("ca.pem", authority.pem());

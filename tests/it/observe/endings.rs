@@ -106,7 +106,7 @@ fn pausing() -> Origin {
 const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 
 #[test]
-fn answers_that_end_say_nothing() {
+fn complete_responses_log_no_abort_reason() {
     let site = Site::before(Origin::start());
     let requests = [
         site.client().get("/"),
@@ -132,7 +132,7 @@ fn answers_that_end_say_nothing() {
 }
 
 #[test]
-fn an_origin_that_breaks_off_is_named_and_counted() {
+fn an_abort_by_the_origin_is_logged_and_counted() {
     let site = Site::before(closing());
     site.client().raw(GET);
     let line = site.line(1);
@@ -162,7 +162,7 @@ fn an_origin_that_breaks_off_is_named_and_counted() {
 }
 
 #[test]
-fn a_client_that_leaves_is_told_from_one_that_does_not_read() {
+fn a_disconnect_and_a_client_that_does_not_read_have_different_reasons() {
     let site = Site::before(endless());
     let mut wire = site.client().connect();
     wire.send(GET);
@@ -190,7 +190,7 @@ fn a_client_that_leaves_is_told_from_one_that_does_not_read() {
 
 /// The origin answers before it has heard all, and what follows has no meaning.
 #[test]
-fn a_request_that_breaks_off_its_own_answer_is_named_and_counted() {
+fn a_request_that_aborts_its_own_response_is_logged_and_counted() {
     let site = Site::before(Origin::scripted(|stream| {
         let mut wire = Wire::new(stream);
         wire.head();
@@ -216,7 +216,7 @@ fn a_request_that_breaks_off_its_own_answer_is_named_and_counted() {
 
 /// However long `drain_timeout` is.
 #[test]
-fn what_a_second_stop_cuts_off_says_so() {
+fn responses_cut_off_by_a_second_stop_are_logged() {
     let mut site = Site::draining(pausing(), "600s");
     let mut wire = site.client().connect();
     wire.send(GET);
@@ -234,7 +234,7 @@ fn what_a_second_stop_cuts_off_says_so() {
 }
 
 #[test]
-fn what_a_stop_cuts_off_says_so() {
+fn responses_cut_off_by_the_drain_timeout_are_logged() {
     let site = Site::before(pausing());
     let mut wire = site.client().connect();
     wire.send(GET);

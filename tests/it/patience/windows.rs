@@ -60,7 +60,7 @@ fn alive(wire: &mut Wire) {
 }
 
 #[test]
-fn an_answer_with_a_window_of_a_byte_is_reset() {
+fn a_response_with_a_window_of_one_byte_is_reset() {
     let gateway = Running::with_origin(origin(), SHORT);
     for (number, path) in ["/known/3000", "/chunked/3000", "/trailers/3000", "/known/2"]
         .iter()
@@ -77,7 +77,7 @@ fn an_answer_with_a_window_of_a_byte_is_reset() {
 
 /// The last byte of the connection's window is for the second of two.
 #[test]
-fn an_answer_without_a_window_of_its_connection_is_reset() {
+fn a_response_without_a_connection_window_is_reset() {
     let gateway = Running::with_origin(origin(), SHORT);
     let wide = Frames::default().frame(4, 0, 0, &[0, 4, 0, 1, 0, 0]);
     let mut wire = gateway.client().connect();
@@ -90,7 +90,7 @@ fn an_answer_without_a_window_of_its_connection_is_reset() {
 
 /// Together they are longer than the connection's window, and each of them is shorter.
 #[test]
-fn many_small_answers_do_not_hide_behind_each_other() {
+fn small_responses_beyond_the_connection_window_are_reset() {
     let gateway = Running::with_origin(origin(), SHORT);
     let all = (0..100).flat_map(|n| get(2 * n + 1, "/known/1000").0);
     let mut wire = gateway.client().connect();
@@ -109,7 +109,7 @@ fn many_small_answers_do_not_hide_behind_each_other() {
 
 /// Settings beyond those that anybody sends.
 #[test]
-fn a_window_may_hide_behind_other_settings() {
+fn a_small_window_is_detected_behind_unknown_settings() {
     let gateway = Running::with_origin(origin(), SHORT);
     let settings = [[0xbe, 0xef, 0, 0, 0, 0]; 20].concat();
     let settings = [&settings[..], &[0, 4, 0, 0, 0, 1]].concat();
@@ -120,7 +120,7 @@ fn a_window_may_hide_behind_other_settings() {
 }
 
 #[test]
-fn an_answer_that_fills_its_window_needs_no_more() {
+fn a_response_that_exactly_fills_its_window_is_complete() {
     let gateway = Running::with_origin(origin(), SHORT);
     for path in ["/known/65535", "/chunked/65535", "/trailers/65535"] {
         let mut wire = gateway.client().connect();
@@ -131,7 +131,7 @@ fn an_answer_that_fills_its_window_needs_no_more() {
 
 /// A window that grows in time, however late.
 #[test]
-fn an_answer_that_is_taken_in_the_end_is_whole() {
+fn a_response_that_is_read_late_is_complete() {
     let gateway = Running::with_origin(origin(), "");
     for path in ["/known/3000", "/chunked/3000", "/trailers/3000"] {
         let mut wire = gateway.client().connect();
@@ -148,7 +148,7 @@ fn an_answer_that_is_taken_in_the_end_is_whole() {
 
 /// All of it takes longer than the time between two writes may be, and each write less.
 #[test]
-fn an_answer_that_is_taken_bit_by_bit_is_whole() {
+fn a_response_that_is_read_piecewise_is_complete() {
     let limits = "[limits]\nresponse_write_timeout = \"3s\"\n";
     let gateway = Running::with_origin(origin(), limits);
     for (window, length) in [(0u32, 12_000), (65_535, 77_000)] {
