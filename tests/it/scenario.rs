@@ -1,7 +1,7 @@
 //! Runs `tests/scenarios/*.toml`: cases of behaviour that are data and read as documentation.
 //!
-//! A scenario has a configuration and steps. A step moves the clock, reloads, or sends a request
-//! some times, and says what must come of it. `tests/scenarios/README.md` has every key.
+//! A scenario has a configuration and steps. A step moves the clock, reloads, or sends requests, and states the
+//! expected results. `tests/scenarios/README.md` lists every setting.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
