@@ -74,7 +74,9 @@ impl BalanceState<'_> {
             some: None,
         };
         let picked = self.pick(&view).and_then(|at| view.get(at));
-        if let Some(member) = picked.filter(|m| m.server.health.is_clear(self.upstream.heeded())) {
+        if let Some(member) =
+            picked.filter(|m| m.server.health.is_clear(self.upstream.relevant_marks()))
+        {
             let in_flight = ServerInFlight::begin(&member.server);
             let trial = None;
             return Ok(ChosenServer { in_flight, trial });
@@ -95,11 +97,11 @@ impl BalanceState<'_> {
         limit: Eligibility,
     ) -> Result<ChosenServer, Duration> {
         let now = self.clock.now();
-        let heeded = self.upstream.heeded();
+        let relevant_marks = self.upstream.relevant_marks();
         let others = members.all().iter().enumerate();
         let others = others.filter(|(_, member)| !but.contains(&member.server.id()));
         let all: Candidates = others
-            .map(|(at, member)| (at, member.server.health.eligibility(heeded, now)))
+            .map(|(at, member)| (at, member.server.health.eligibility(relevant_marks, now)))
             .collect();
         for reluctant in [false, true] {
             for backup in [false, true] {
@@ -158,7 +160,7 @@ impl BalanceState<'_> {
         // A separate counter, so that ineligible servers do not shift the schedule of the others.
         let turns = match view.some {
             None => &self.upstream.turn,
-            Some(_) => &self.upstream.detour,
+            Some(_) => &self.upstream.fallback_turn,
         };
         let turn = || turns.fetch_add(1, Ordering::Relaxed);
         match (view.len(), self.upstream.balance) {
@@ -217,9 +219,9 @@ impl MemberView<'_> {
 
     /// Returns the server with fewer requests in flight per weight, `one` if they are equal.
     fn less_busy(&self, one: usize, other: usize) -> usize {
-        let load = |at, beside| match (self.get(at), self.get(beside)) {
-            (Some(member), Some(beside)) => {
-                member.server.in_flight() as u64 * u64::from(beside.weight)
+        let load = |at, compared| match (self.get(at), self.get(compared)) {
+            (Some(member), Some(compared)) => {
+                member.server.in_flight() as u64 * u64::from(compared.weight)
             }
             _ => u64::MAX,
         };

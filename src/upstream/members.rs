@@ -73,7 +73,7 @@ pub(super) struct MemberList {
 /// A configured server with its attempt counters.
 #[derive(Clone, Debug)]
 pub(super) struct CountedServer {
-    pub(super) place: ServerSpec,
+    pub(super) spec: ServerSpec,
     pub(super) label: Arc<str>,
     pub(super) counts: Arc<AttemptCounts>,
 }
@@ -153,11 +153,11 @@ impl MemberList {
         }
     }
 
-    /// Returns the servers of `places`, with the last known addresses of host names.
-    pub(super) fn of(upstream: &str, places: &[CountedServer], registry: &ServerRegistry) -> Self {
+    /// Returns the servers of `specs`, with the last known addresses of host names.
+    pub(super) fn of(upstream: &str, specs: &[CountedServer], registry: &ServerRegistry) -> Self {
         let mut listed = Vec::new();
-        for counted in places {
-            let endpoints = match &counted.place.at {
+        for counted in specs {
+            let endpoints = match &counted.spec.at {
                 ServerLocation::Endpoint(endpoint) => vec![endpoint.clone()],
                 ServerLocation::Name(name) => {
                     let addresses = registry.addresses(name);
@@ -166,7 +166,7 @@ impl MemberList {
             };
             for endpoint in endpoints {
                 let server = registry.server(upstream, &counted.label, endpoint);
-                listed.push((server, counted.place.weight, counted.place.backup));
+                listed.push((server, counted.spec.weight, counted.spec.backup));
             }
         }
         Self::new(listed)
@@ -199,15 +199,15 @@ fn schedule(members: &[PoolMember]) -> Vec<usize> {
         .map(|member| i64::from(member.weight / divisor.max(1)))
         .collect();
     let total: i64 = weights.iter().sum();
-    let mut wealth = vec![0; weights.len()];
+    let mut credit = vec![0; weights.len()];
     let turn = |_| {
-        for (own, weight) in wealth.iter_mut().zip(&weights) {
+        for (own, weight) in credit.iter_mut().zip(&weights) {
             *own += weight;
         }
         // In reverse, because `max_by_key` returns the last of several equal elements.
-        let richest = wealth.iter_mut().enumerate().rev();
-        let richest = richest.max_by_key(|(_, own)| **own);
-        richest.map_or(0, |(index, own)| {
+        let next = credit.iter_mut().enumerate().rev();
+        let next = next.max_by_key(|(_, own)| **own);
+        next.map_or(0, |(index, own)| {
             *own -= total;
             index
         })

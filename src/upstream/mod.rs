@@ -75,10 +75,10 @@ pub struct Upstream {
     /// The interval between two lookups of a host name.
     pub resolve_interval: Duration,
     members: ArcSwap<MemberList>,
-    places: Vec<CountedServer>,
+    specs: Vec<CountedServer>,
     turn: AtomicUsize,
     /// The `turn` counter for requests with an ineligible scheduled server.
-    detour: AtomicUsize,
+    fallback_turn: AtomicUsize,
 }
 
 /// How the upstream selects a server for a request.
@@ -178,22 +178,22 @@ pub struct UpstreamResponse {
 // === impl Upstream ===
 
 impl Upstream {
-    /// Adds the servers in `places`. Upstreams of this name share them through `registry`, which also
+    /// Adds the servers in `specs`. Upstreams of this name share them through `registry`, which also
     /// provides the last known addresses of host names.
-    pub fn with_servers(self, places: Vec<ServerSpec>, registry: &ServerRegistry) -> Self {
-        let counted = |place: ServerSpec| {
-            let label: Arc<str> = place.at.to_string().into();
+    pub fn with_servers(self, specs: Vec<ServerSpec>, registry: &ServerRegistry) -> Self {
+        let counted = |spec: ServerSpec| {
+            let label: Arc<str> = spec.at.to_string().into();
             let counts = registry.counts(&self.name, &label);
             CountedServer {
-                place,
+                spec,
                 label,
                 counts,
             }
         };
-        let places: Vec<_> = places.into_iter().map(counted).collect();
+        let specs: Vec<_> = specs.into_iter().map(counted).collect();
         Self {
-            members: ArcSwap::from_pointee(MemberList::of(&self.name, &places, registry)),
-            places,
+            members: ArcSwap::from_pointee(MemberList::of(&self.name, &specs, registry)),
+            specs,
             ..self
         }
     }
@@ -213,9 +213,9 @@ impl Upstream {
             health: None,
             breaker: None,
             resolve_interval: Duration::from_secs(10),
-            places: Vec::new(),
+            specs: Vec::new(),
             turn: AtomicUsize::new(0),
-            detour: AtomicUsize::new(0),
+            fallback_turn: AtomicUsize::new(0),
         }
     }
 
@@ -228,14 +228,14 @@ impl Upstream {
 
     /// Returns the names of the servers in logs and metrics, as written in the configuration.
     pub fn labels(&self) -> impl Iterator<Item = &str> {
-        self.places.iter().map(|counted| &*counted.label)
+        self.specs.iter().map(|counted| &*counted.label)
     }
 
     /// Returns the host names to look up.
     pub fn names(&self) -> impl Iterator<Item = &HostPort> {
-        self.places
+        self.specs
             .iter()
-            .filter_map(|counted| match &counted.place.at {
+            .filter_map(|counted| match &counted.spec.at {
                 ServerLocation::Name(name) => Some(name),
                 ServerLocation::Endpoint(_) => None,
             })
@@ -244,7 +244,7 @@ impl Upstream {
     /// Updates the servers with the current addresses of host names.
     pub fn follow(&self, registry: &ServerRegistry) -> MemberChange {
         let before = self.servers();
-        let members = MemberList::of(&self.name, &self.places, registry);
+        let members = MemberList::of(&self.name, &self.specs, registry);
         self.members.store(Arc::new(members));
         let after = self.servers();
         let only = |these: &[Arc<UpstreamServer>],
@@ -267,23 +267,23 @@ impl Upstream {
             let mut figures = counted.counts.figures();
             for server in servers.iter().filter(|s| *s.label() == counted.label) {
                 figures.in_flight += server.in_flight();
-                figures.healthy += usize::from(server.health.is_clear(self.heeded()));
+                figures.healthy += usize::from(server.health.is_clear(self.relevant_marks()));
             }
             (counted.label.clone(), figures)
         };
-        self.places.iter().map(figures).collect()
+        self.specs.iter().map(figures).collect()
     }
 
     /// Returns the marks that make a server ineligible in this upstream.
-    fn heeded(&self) -> u8 {
-        let mut heeded = mark::EJECTED | mark::BUSY;
+    fn relevant_marks(&self) -> u8 {
+        let mut relevant = mark::EJECTED | mark::BUSY;
         if self.health.is_some() {
-            heeded |= mark::UNHEALTHY;
+            relevant |= mark::UNHEALTHY;
         }
         if self.breaker.is_some() {
-            heeded |= mark::OPEN;
+            relevant |= mark::OPEN;
         }
-        heeded
+        relevant
     }
 }
 

@@ -81,7 +81,7 @@ impl Pool {
         upstream: &Upstream,
         outbound: OutboundRequest<'_>,
     ) -> Result<UpstreamResponse, UpstreamError> {
-        let asked = ExpectedResponse::new(outbound.method, outbound.upgrade);
+        let expected = ExpectedResponse::new(outbound.method, outbound.upgrade);
         let chooser = BalanceState {
             upstream,
             key: outbound.key,
@@ -92,14 +92,14 @@ impl Pool {
         self.budget.add_request();
         let chosen = chooser.first().map_err(UpstreamError::no_server)?;
         let trial = chosen.trial;
-        let attempt = self.attempt(upstream, chosen.in_flight, asked, request);
+        let attempt = self.attempt(upstream, chosen.in_flight, expected, request);
         match attempt.await {
             Ok(answer) => {
                 answer.server.responded(trial);
                 Ok(answer)
             }
             Err(failed) => {
-                let retries = RetryLoop::new(self, chooser, asked);
+                let retries = RetryLoop::new(self, chooser, expected);
                 Box::pin(retries.run(failed, trial)).await
             }
         }
@@ -138,14 +138,14 @@ impl Pool {
         &self,
         upstream: &Upstream,
         server: ServerInFlight,
-        asked: ExpectedResponse,
+        expected: ExpectedResponse,
         request: PreparedRequest<'a>,
     ) -> Attempt<'a> {
         match request {
             PreparedRequest::Http1(upload) => {
-                self.attempt_http1(upstream, server, asked, upload).await
+                self.attempt_http1(upstream, server, expected, upload).await
             }
-            request => Box::pin(self.multiplex(upstream, server, asked, request)).await,
+            request => Box::pin(self.multiplex(upstream, server, expected, request)).await,
         }
     }
 
@@ -155,28 +155,29 @@ impl Pool {
         &self,
         upstream: &Upstream,
         in_flight: ServerInFlight,
-        asked: ExpectedResponse,
+        expected: ExpectedResponse,
         upload: Box<H1Upload>,
     ) -> Attempt<'a> {
         let idle = self.idle_connections(upstream, in_flight.server());
         let Some(connection) = idle.take(!upload.is_repeatable()) else {
             let request = PreparedRequest::Http1(upload);
-            return Box::pin(self.open_and_send(upstream, idle, in_flight, asked, request)).await;
+            return Box::pin(self.open_and_send(upstream, idle, in_flight, expected, request))
+                .await;
         };
         let lease = H1Lease {
             connection,
             idle,
             in_flight,
         };
-        let mut failed = match exchange(upstream, lease, asked, upload).await {
+        let mut failed = match exchange(upstream, lease, expected, upload).await {
             Ok(answer) => return Ok(answer),
             Err(failed) => failed,
         };
-        failed.stood_idle = true;
+        failed.was_idle = true;
         match failed.take_closed() {
             Some((in_flight, request)) => {
                 let idle = self.idle_connections(upstream, in_flight.server());
-                Box::pin(self.open_and_send(upstream, idle, in_flight, asked, request)).await
+                Box::pin(self.open_and_send(upstream, idle, in_flight, expected, request)).await
             }
             None => Err(failed),
         }
@@ -188,7 +189,7 @@ impl Pool {
         upstream: &Upstream,
         idle: Rc<IdleConnections>,
         in_flight: ServerInFlight,
-        asked: ExpectedResponse,
+        expected: ExpectedResponse,
         request: PreparedRequest<'a>,
     ) -> Attempt<'a> {
         let http1 = matches!(request, PreparedRequest::Http1(_));
@@ -200,7 +201,7 @@ impl Pool {
                     in_flight,
                 };
                 let upload = request.into_http1().map_err(FailedAttempt::lost)?;
-                exchange(upstream, lease, asked, upload).await
+                exchange(upstream, lease, expected, upload).await
             }
             Ok(OpenedConnection::Http2(connection)) => {
                 let slot = StreamSlot {
@@ -240,11 +241,11 @@ pub(super) fn pool_key(upstream: &Upstream, server: &UpstreamServer) -> PoolKey 
 pub(super) async fn exchange<'a>(
     upstream: &Upstream,
     lease: H1Lease,
-    asked: ExpectedResponse,
+    expected: ExpectedResponse,
     upload: Box<H1Upload>,
 ) -> Attempt<'a> {
     let mut exchange = H1Exchange::new(lease, upload);
-    match exchange.head(asked, upstream.response_timeout).await {
+    match exchange.head(expected, upstream.response_timeout).await {
         Ok(head) if head.status == StatusCode::SERVICE_UNAVAILABLE => {
             let copy = exchange.upload.copy().map(PreparedRequest::Http1);
             FailedAttempt::unless_busy(exchange.into_response(head), copy)

@@ -40,7 +40,7 @@ pub(super) struct FailedAttempt<'a> {
     /// The request, if it can be sent again.
     request: Option<PreparedRequest<'a>>,
     /// Whether the connection was idle before. Its end then does not count against the server.
-    pub(super) stood_idle: bool,
+    pub(super) was_idle: bool,
 }
 
 /// How an attempt ended.
@@ -54,7 +54,7 @@ enum AttemptEnd {
 pub(super) struct RetryLoop<'a> {
     pool: &'a Pool,
     chooser: BalanceState<'a>,
-    asked: ExpectedResponse,
+    expected: ExpectedResponse,
     /// The ids of the servers that the request was sent to.
     tried: SmallVec<[u64; 4]>,
     retries: u32,
@@ -74,7 +74,7 @@ impl<'a> FailedAttempt<'a> {
         Box::new(Self {
             end: AttemptEnd::Failed(error),
             request,
-            stood_idle: false,
+            was_idle: false,
         })
     }
 
@@ -94,7 +94,7 @@ impl<'a> FailedAttempt<'a> {
                 Err(Box::new(Self {
                     end: AttemptEnd::Busy(Box::new(answer), wait),
                     request: copy,
-                    stood_idle: false,
+                    was_idle: false,
                 }))
             }
             _ => Ok(answer),
@@ -104,7 +104,7 @@ impl<'a> FailedAttempt<'a> {
     /// Takes the request for another connection to this server, if the origin server did not process it or
     /// (with `may_close`) an idle connection closed before a response.
     pub(super) fn take_unread(&mut self, may_close: bool) -> Option<PreparedRequest<'a>> {
-        let closed = self.stood_idle && may_close && self.is(&[UpstreamErrorKind::Closed]);
+        let closed = self.was_idle && may_close && self.is(&[UpstreamErrorKind::Closed]);
         let unread = closed || self.is(&[UpstreamErrorKind::Refused]);
         self.request.take_if(|_| unread)
     }
@@ -141,10 +141,14 @@ impl<'a> FailedAttempt<'a> {
 // === impl RetryLoop ===
 
 impl<'a> RetryLoop<'a> {
-    pub(super) fn new(pool: &'a Pool, chooser: BalanceState<'a>, asked: ExpectedResponse) -> Self {
+    pub(super) fn new(
+        pool: &'a Pool,
+        chooser: BalanceState<'a>,
+        expected: ExpectedResponse,
+    ) -> Self {
         Self {
             pool,
-            asked,
+            expected,
             tried: SmallVec::new(),
             retries: chooser.upstream.retries,
             chooser,
@@ -172,7 +176,7 @@ impl<'a> RetryLoop<'a> {
             let upstream = self.chooser.upstream;
             let attempt = self
                 .pool
-                .attempt(upstream, chosen.in_flight, self.asked, request);
+                .attempt(upstream, chosen.in_flight, self.expected, request);
             match attempt.await {
                 Ok(answer) => {
                     answer.server.responded(trial);
@@ -225,7 +229,7 @@ impl<'a> RetryLoop<'a> {
             AttemptEnd::Failed(error) if error.is_bad_request() => {}
             AttemptEnd::Failed(error) => {
                 server.counts.add(outcome(error));
-                if !(failed.stood_idle && failed.is(&[UpstreamErrorKind::Closed])) {
+                if !(failed.was_idle && failed.is(&[UpstreamErrorKind::Closed])) {
                     self.strike(server, TrialRequest::end(trial));
                 }
             }

@@ -117,9 +117,9 @@ pub struct CheckResult {
 // === impl ServerHealth ===
 
 impl ServerHealth {
-    /// Returns whether the server has none of the `heeded` marks.
-    pub(super) fn is_clear(&self, heeded: u8) -> bool {
-        self.marks.load(Ordering::Relaxed) & heeded == 0
+    /// Returns whether the server has none of the `relevant_marks` marks.
+    pub(super) fn is_clear(&self, relevant_marks: u8) -> bool {
+        self.marks.load(Ordering::Relaxed) & relevant_marks == 0
     }
 
     /// Returns whether the server is ejected after consecutive failures.
@@ -127,13 +127,13 @@ impl ServerHealth {
         !self.is_clear(mark::EJECTED)
     }
 
-    /// Returns whether the server may receive a request now, given the `heeded` marks.
-    pub(super) fn eligibility(&self, heeded: u8, now: Timestamp) -> Eligibility {
-        if self.is_clear(heeded) {
+    /// Returns whether the server may receive a request now, given the `relevant_marks` marks.
+    pub(super) fn eligibility(&self, relevant_marks: u8, now: Timestamp) -> Eligibility {
+        if self.is_clear(relevant_marks) {
             return Eligibility::Yes;
         }
         let record = self.record.lock();
-        let marks = self.marks.load(Ordering::Relaxed) & heeded;
+        let marks = self.marks.load(Ordering::Relaxed) & relevant_marks;
         let left = |kind, until: Until| (marks & kind != 0).then(|| until.left(now));
         if marks & mark::UNHEALTHY != 0 {
             return Eligibility::No(None);
@@ -321,7 +321,7 @@ impl Pool {
             return CheckResult::default();
         };
         let asking = self.probe(upstream, server, health);
-        let told = match tokio::time::timeout(health.timeout, asking).await {
+        let outcome = match tokio::time::timeout(health.timeout, asking).await {
             Ok(Ok(status)) if status.as_u16() < 400 => Ok(()),
             Ok(Ok(status)) => {
                 let status = status.as_u16();
@@ -334,8 +334,8 @@ impl Pool {
                 Err(("timeout".to_owned(), error.to_owned()))
             }
         };
-        let changed = server.health.checked(told.is_ok(), health);
-        let (why, error) = told.err().unwrap_or_default();
+        let changed = server.health.checked(outcome.is_ok(), health);
+        let (why, error) = outcome.err().unwrap_or_default();
         CheckResult {
             changed,
             why,
@@ -375,11 +375,11 @@ impl Pool {
             key: 0,
         };
         let request = PreparedRequest::new(upstream, outbound)?;
-        let asked = ExpectedResponse::new(&Method::GET, false);
+        let expected = ExpectedResponse::new(&Method::GET, false);
         // The limit is zero, so the connection closes afterwards.
         let idle = Rc::new(IdleConnections::new(Rc::clone(&self.shared)));
         let server = ServerInFlight::begin(server);
-        let sent = self.open_and_send(upstream, idle, server, asked, request);
+        let sent = self.open_and_send(upstream, idle, server, expected, request);
         let answer = sent.await.or_else(|failed| failed.into_result())?;
         Ok(answer.response.status())
     }

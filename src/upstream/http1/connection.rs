@@ -41,7 +41,7 @@ pub(crate) type Shared = Cell<BytesMut>;
 pub(crate) struct ReadBuffer {
     bytes: BytesMut,
     /// Whether a part of the buffer was passed on without a copy. The buffer can then not be shared.
-    lent: bool,
+    has_shared_parts: bool,
     /// The size of one read.
     size: usize,
     /// The number of bytes read since `size` last grew.
@@ -98,14 +98,14 @@ impl ReadBuffer {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         self.make_space(shared);
-        let room = self.bytes.capacity() - self.bytes.len();
+        let free = self.bytes.capacity() - self.bytes.len();
         let polled = pin!(stream.read_buf(&mut self.bytes)).poll(cx);
         if self.bytes.is_empty() && self.size == FIRST {
             self.give_back(shared);
         }
         let read = ready!(polled)?;
         self.since = self.since.saturating_add(read);
-        if read == room && self.since > GROWS_AFTER * self.size {
+        if read == free && self.since > GROWS_AFTER * self.size {
             self.size = (self.size * 4).min(MOST);
             self.since = 0;
         } else if read < self.size / 8 {
@@ -118,7 +118,7 @@ impl ReadBuffer {
     pub(crate) fn take(&mut self, n: usize) -> Bytes {
         let n = n.min(self.bytes.len());
         if n > COPIED {
-            self.lent = true;
+            self.has_shared_parts = true;
             return self.bytes.split_to(n).freeze();
         }
         let taken = Bytes::copy_from_slice(self.bytes.get(..n).unwrap_or_default());
@@ -141,7 +141,7 @@ impl ReadBuffer {
         let mut bytes = std::mem::take(&mut self.bytes);
         self.size = 0;
         self.since = 0;
-        if !std::mem::take(&mut self.lent) && bytes.capacity() <= FIRST {
+        if !std::mem::take(&mut self.has_shared_parts) && bytes.capacity() <= FIRST {
             bytes.clear();
             shared.set(bytes);
         }

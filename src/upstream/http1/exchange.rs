@@ -55,12 +55,12 @@ impl H1Exchange {
     /// body makes progress, and does not run while the gateway waits for the client.
     pub(crate) async fn head(
         &mut self,
-        asked: ExpectedResponse,
+        expected: ExpectedResponse,
         limit: Duration,
     ) -> Result<ResponseHead, UpstreamError> {
         let mut deadline = CoarseDeadline::after(limit, &self.lease.idle.shared.timer);
         poll_fn(|cx| {
-            if let Poll::Ready(head) = self.poll_head(asked, cx) {
+            if let Poll::Ready(head) = self.poll_head(expected, cx) {
                 return Poll::Ready(head);
             }
             let moved = self.upload.moved();
@@ -142,7 +142,7 @@ impl H1Exchange {
 
     fn poll_head(
         &mut self,
-        asked: ExpectedResponse,
+        expected: ExpectedResponse,
         cx: &mut Context<'_>,
     ) -> Poll<Result<ResponseHead, UpstreamError>> {
         self.send(cx).map_err(UpstreamError::of_request_body)?;
@@ -152,7 +152,7 @@ impl H1Exchange {
             if read == 0 {
                 return Poll::Ready(Err(UpstreamErrorKind::Closed.into()));
             }
-            if let Some(head) = self.read_head(asked, read).transpose() {
+            if let Some(head) = self.read_head(expected, read).transpose() {
                 return Poll::Ready(head);
             }
         }
@@ -161,7 +161,7 @@ impl H1Exchange {
     /// Returns the response head if it is complete, after `read` more bytes. `None` if it is not.
     fn read_head(
         &mut self,
-        asked: ExpectedResponse,
+        expected: ExpectedResponse,
         read: usize,
     ) -> Result<Option<ResponseHead>, UpstreamError> {
         let bytes = self.lease.connection.buffer.bytes();
@@ -173,7 +173,7 @@ impl H1Exchange {
             }
             return Err(UpstreamErrorKind::BadResponse.into());
         }
-        while let Some(head) = response_head::read(&mut self.lease.connection.buffer, asked)? {
+        while let Some(head) = response_head::read(&mut self.lease.connection.buffer, expected)? {
             if head.is_final() {
                 return Ok(Some(head));
             }

@@ -23,7 +23,7 @@ use super::error::{UpstreamError, UpstreamErrorKind};
 /// Reads the responses to one request from the bytes of a connection.
 pub struct ResponseReader {
     buffer: ReadBuffer,
-    asked: ExpectedResponse,
+    expected: ExpectedResponse,
     /// The end of the body, once the head was read.
     length: Option<BodyEnd>,
 }
@@ -54,7 +54,7 @@ impl ResponseReader {
     pub fn new(method: &Method, upgrade: bool) -> Self {
         Self {
             buffer: ReadBuffer::default(),
-            asked: ExpectedResponse::new(method, upgrade),
+            expected: ExpectedResponse::new(method, upgrade),
             length: None,
         }
     }
@@ -85,7 +85,7 @@ impl ResponseReader {
     }
 
     fn head(&mut self) -> Result<Option<ResponseEvent>, UpstreamError> {
-        let Some(head) = response_head::read(&mut self.buffer, self.asked)? else {
+        let Some(head) = response_head::read(&mut self.buffer, self.expected)? else {
             return Ok(None);
         };
         let framing = match head.length {

@@ -71,7 +71,7 @@ impl ResponseHead {
 /// Takes a complete head. `None` if more bytes are needed.
 pub(crate) fn read(
     buffer: &mut ReadBuffer,
-    asked: ExpectedResponse,
+    expected: ExpectedResponse,
 ) -> Result<Option<ResponseHead>, UpstreamError> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut response = httparse::Response::new(&mut []);
@@ -86,7 +86,8 @@ pub(crate) fn read(
         Err(error) => return Err(not_http(bytes, error)),
     };
     let whole = Bytes::copy_from_slice(bytes.get(..length).unwrap_or_default());
-    let head = understand(&response, bytes, &whole, asked).ok_or(UpstreamErrorKind::BadResponse)?;
+    let head =
+        understand(&response, bytes, &whole, expected).ok_or(UpstreamErrorKind::BadResponse)?;
     buffer.skip(length);
     Ok(Some(head))
 }
@@ -105,24 +106,24 @@ fn understand(
     response: &httparse::Response<'_, '_>,
     bytes: &[u8],
     whole: &Bytes,
-    asked: ExpectedResponse,
+    expected: ExpectedResponse,
 ) -> Option<ResponseHead> {
     let status = StatusCode::from_u16(response.code?).ok()?;
     let is_new = response.version == Some(1);
-    let mut said = HeadMeaning::default();
+    let mut meaning = HeadMeaning::default();
     // The exact capacity, because allocators are slower for larger sizes.
     let mut headers = HeaderMap::with_capacity(response.headers.len() + 1);
     for field in response.headers.iter() {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
-        if said.passes(&name, field.value)? {
+        if meaning.passes(&name, field.value)? {
             headers.append(name, shared(field.value, bytes, whole)?);
         }
     }
-    if said.names {
-        said.close |= leave_out_named(&mut headers, response);
+    if meaning.names {
+        meaning.close |= leave_out_named(&mut headers, response);
     }
-    let length = said.framing(status, asked)?;
-    if said.chunked && !is_new {
+    let length = meaning.framing(status, expected)?;
+    if meaning.chunked && !is_new {
         return None;
     }
     finish(&mut headers, status);
@@ -131,7 +132,7 @@ fn understand(
         headers,
         length,
         // An HTTP/1.0 origin server may not know chunked bodies, so it gets one request per connection.
-        keeps: is_new && !said.close && !said.promises_a_body(status),
+        keeps: is_new && !meaning.close && !meaning.promises_a_body(status),
     })
 }
 
@@ -213,15 +214,15 @@ impl HeadMeaning {
     }
 
     /// Returns the end of the body (RFC 9112, section 6.3). `None` if the framing is ambiguous.
-    fn framing(&self, status: StatusCode, asked: ExpectedResponse) -> Option<BodyEnd> {
+    fn framing(&self, status: StatusCode, expected: ExpectedResponse) -> Option<BodyEnd> {
         if status == StatusCode::SWITCHING_PROTOCOLS {
-            let wanted = asked.upgrade && self.websocket == Some(true);
+            let wanted = expected.upgrade && self.websocket == Some(true);
             return wanted.then_some(BodyEnd::Exact(0));
         }
         if self.chunked && self.length.is_some() {
             return None;
         }
-        let empty = asked.head || status.is_informational();
+        let empty = expected.head || status.is_informational();
         if empty || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             return Some(BodyEnd::Exact(0));
         }

@@ -45,7 +45,7 @@ impl Pool {
         &self,
         upstream: &Upstream,
         in_flight: ServerInFlight,
-        asked: ExpectedResponse,
+        expected: ExpectedResponse,
         request: PreparedRequest<'a>,
     ) -> Attempt<'a> {
         match self.find(upstream, in_flight).await {
@@ -56,11 +56,12 @@ impl Pool {
             }
             Ok(Found::Http1(lease)) => {
                 let upload = request.into_http1().map_err(FailedAttempt::lost)?;
-                exchange(upstream, lease, asked, upload).await
+                exchange(upstream, lease, expected, upload).await
             }
             Ok(Found::Idle(in_flight)) => {
                 let upload = request.into_http1().map_err(FailedAttempt::lost)?;
-                self.attempt_http1(upstream, in_flight, asked, upload).await
+                self.attempt_http1(upstream, in_flight, expected, upload)
+                    .await
             }
         }
     }
@@ -81,7 +82,7 @@ impl Pool {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
-            failed.stood_idle = !is_new;
+            failed.was_idle = !is_new;
             upload = match failed.take_unread(may_close) {
                 Some(PreparedRequest::Http2(upload)) => upload,
                 _ => return Err(failed),

@@ -228,10 +228,10 @@ impl H2Upload {
     ) -> Poll<Option<()>> {
         let last = self.taken && self.again.is_empty();
         if !self.data.is_empty() {
-            let Some(room) = ready!(poll_capacity(stream, self.data.len(), cx)) else {
+            let Some(window) = ready!(poll_capacity(stream, self.data.len(), cx)) else {
                 return Poll::Ready(None);
             };
-            let data = self.data.split_to(room.min(self.data.len()));
+            let data = self.data.split_to(window.min(self.data.len()));
             let end = last && self.data.is_empty() && self.trailers.is_empty();
             self.moved = true;
             self.done = end;
