@@ -17,7 +17,7 @@ use super::accept::ConnectionPermit;
 #[derive(Debug)]
 pub(super) struct SocketMarks {
     /// Whether bytes of an incomplete request were read.
-    pub(super) heard: AtomicFlag,
+    pub(super) received: AtomicFlag,
     /// Whether the socket accepts no more bytes until the client reads.
     pub(super) blocked: AtomicFlag,
     /// Whether the connection has become a tunnel.
@@ -50,7 +50,7 @@ pub struct ClientSocket {
 impl SocketMarks {
     pub(super) fn new(permit: ConnectionPermit) -> Self {
         Self {
-            heard: AtomicFlag::default(),
+            received: AtomicFlag::default(),
             blocked: AtomicFlag::default(),
             tunnel: AtomicFlag::default(),
             busy: AtomicFlag::default(),

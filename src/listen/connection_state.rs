@@ -124,7 +124,7 @@ impl ConnectionState {
 
     /// Starts HTTP.
     pub(super) fn start(&self, protocol: HttpVersion) {
-        self.marks.heard.take();
+        self.marks.received.take();
         self.enter(ConnectionPhase::Fresh(protocol));
     }
 
@@ -154,7 +154,7 @@ impl ConnectionState {
             return;
         };
         // Bytes read until now belong to this request; those of the next one are read from now on.
-        self.marks.heard.take();
+        self.marks.received.take();
         if self.marks.behind.get() {
             self.wake();
         }
@@ -365,7 +365,7 @@ impl ConnectionState {
             ConnectionPhase::Fresh(HttpVersion::Http2) => ConnectionPhase::Idle(HttpVersion::Http2),
             _ => return,
         };
-        if self.marks.heard.take() {
+        if self.marks.received.take() {
             self.phase.set(next);
             self.since.set(now);
         }

@@ -187,7 +187,7 @@ impl<S> Http1Stream<S> {
             .framing
             .as_ref()
             .is_some_and(FramingScanner::is_between);
-        self.marks.heard.set(!whole);
+        self.marks.received.set(!whole);
         cut
     }
 

@@ -70,7 +70,7 @@ pub(super) struct Transfer {
     /// Whether the gateway waits for the client.
     pub(super) waits: Cell<bool>,
     /// Whether the minimum rate no longer applies.
-    pub(super) excused: Cell<bool>,
+    pub(super) rate_exempt: Cell<bool>,
     /// Whether bytes of the message wait for the next piece.
     pub(super) unsent: Cell<bool>,
     /// Whether the client was too slow.
@@ -138,7 +138,7 @@ impl TransferHandle {
             connection: connection.clone(),
             bytes: Cell::new(0),
             waits: Cell::new(false),
-            excused: Cell::new(false),
+            rate_exempt: Cell::new(false),
             unsent: Cell::new(false),
             slow: Cell::new(false),
             rate: Cell::default(),
@@ -202,7 +202,10 @@ impl Transfer {
 
     /// Checks the rate. Returns whether this aborted the task.
     fn sweep(&self, elapsed: Duration) -> bool {
-        let (connection, waits) = (&self.connection, self.waits.get() && !self.excused.get());
+        let (connection, waits) = (
+            &self.connection,
+            self.waits.get() && !self.rate_exempt.get(),
+        );
         // While the socket is blocked, only the socket's own rate counts.
         let (waits, unread) = match self.direction {
             Direction::FromClient => (waits, connection.unread.get()),

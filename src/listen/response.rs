@@ -98,7 +98,7 @@ pub(super) fn respond<H: RequestHandler>(
             return Err("the request gets no response");
         };
         // Once a response has begun, client and server may alternate, so the minimum rate of the body ends.
-        uploading.inspect(|uploading| uploading.excused.set(true));
+        uploading.inspect(|uploading| uploading.rate_exempt.set(true));
         // The body was not polled yet: the client's windows may be closed.
         stream.as_deref().inspect(|stream| stream.waits.set(true));
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {

@@ -135,7 +135,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
             return read;
         }
         let good = meter.receive(bytes, self.state.timers.now.get());
-        self.state.marks.heard.set(true);
+        self.state.marks.received.set(true);
         self.state.set_open_head(meter.open_head());
         self.state.unread.set(meter.unread() as u64);
         self.state.window.allow(meter.windows());
