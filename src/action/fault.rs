@@ -83,10 +83,10 @@ impl GatewayError {
     }
 
     /// Builds the response in the format that the client prefers.
-    pub fn to_response(self, asked: &RequestInfo<'_>) -> Response<Body> {
+    pub fn to_response(self, request: &RequestInfo<'_>) -> Response<Body> {
         let status = self.status();
         let (code, title) = (status.as_u16(), status.canonical_reason().unwrap_or(""));
-        let form = ResponseFormat::negotiate(&asked.accept());
+        let form = ResponseFormat::negotiate(&request.accept());
         let body = match form {
             ResponseFormat::Problem => format!("{{\"title\":\"{title}\",\"status\":{code}}}\n"),
             ResponseFormat::Html => format!(
@@ -95,6 +95,6 @@ impl GatewayError {
             ),
             ResponseFormat::Text => format!("{code} {title}\n"),
         };
-        asked.to_response(status, &form.content_type(), body)
+        request.to_response(status, &form.content_type(), body)
     }
 }

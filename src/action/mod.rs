@@ -133,8 +133,8 @@ impl<'a> RequestInfo<'a> {
 
 impl FixedResponse {
     /// Builds the response.
-    pub fn to_response(&self, asked: &RequestInfo<'_>) -> Response<Body> {
-        asked.to_response(self.status, &self.content_type, self.body.clone())
+    pub fn to_response(&self, request: &RequestInfo<'_>) -> Response<Body> {
+        request.to_response(self.status, &self.content_type, self.body.clone())
     }
 }
 
@@ -142,10 +142,10 @@ impl FixedResponse {
 
 impl RedirectResponse {
     /// Builds a 308: the client repeats the request with its method and body (RFC 9110, 15.4.9).
-    pub fn to_response(self, asked: &RequestInfo<'_>) -> Response<Body> {
+    pub fn to_response(self, request: &RequestInfo<'_>) -> Response<Body> {
         let nothing = HeaderValue::from_static("");
         let mut response =
-            asked.to_response(StatusCode::PERMANENT_REDIRECT, &nothing, String::new());
+            request.to_response(StatusCode::PERMANENT_REDIRECT, &nothing, String::new());
         response.headers_mut().insert(LOCATION, self.0);
         response
     }

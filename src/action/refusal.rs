@@ -24,7 +24,7 @@ pub struct RefusingRule<'a> {
 
 impl RefusingRule<'_> {
     /// For a response that names no rule.
-    pub(in crate::action) const NOBODY: RefusingRule<'static> = RefusingRule {
+    pub(in crate::action) const NO_RULE: RefusingRule<'static> = RefusingRule {
         rule: "",
         response: None,
         retry_after: None,
@@ -32,13 +32,13 @@ impl RefusingRule<'_> {
 }
 
 /// Builds the response of `action = "block"`.
-pub fn block(asked: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> Response<Body> {
-    if let Some(content_type) = asked.grpc() {
+pub fn block(request: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> Response<Body> {
+    if let Some(content_type) = request.grpc() {
         return grpc(content_type, refused.retry_after);
     }
     let mut response = match refused.response {
-        Some(canned) => canned.to_response(asked, refused),
-        None => too_many(asked, refused),
+        Some(template) => template.to_response(request, refused),
+        None => too_many(request, refused),
     };
     if let Some(seconds) = refused.retry_after {
         response
@@ -50,15 +50,15 @@ pub fn block(asked: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> Response<Bo
 
 /// Builds the response of `action = "shadow"`, which names neither a rule nor a limit. gRPC has no shadow
 /// response and is blocked.
-pub fn shadow(asked: &RequestInfo<'_>, response: Option<&ResponseTemplate>) -> Response<Body> {
+pub fn shadow(request: &RequestInfo<'_>, response: Option<&ResponseTemplate>) -> Response<Body> {
     match response {
-        Some(canned) => canned.to_response(asked, &RefusingRule::NOBODY),
-        None => plain_success(asked),
+        Some(template) => template.to_response(request, &RefusingRule::NO_RULE),
+        None => plain_success(request),
     }
 }
 
-fn too_many(asked: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> Response<Body> {
-    let form = ResponseFormat::negotiate(&asked.accept());
+fn too_many(request: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> Response<Body> {
+    let form = ResponseFormat::negotiate(&request.accept());
     let wait = match refused.retry_after {
         Some(1) => "Try again in 1 second.".to_owned(),
         Some(seconds) => format!("Try again in {seconds} seconds."),
@@ -77,11 +77,11 @@ fn too_many(asked: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> Response<Bod
         ),
         ResponseFormat::Text => format!("Too many requests. {wait}\n"),
     };
-    asked.to_response(StatusCode::TOO_MANY_REQUESTS, &form.content_type(), body)
+    request.to_response(StatusCode::TOO_MANY_REQUESTS, &form.content_type(), body)
 }
 
-fn plain_success(asked: &RequestInfo<'_>) -> Response<Body> {
-    let (content_type, body) = match ResponseFormat::negotiate(&asked.accept()) {
+fn plain_success(request: &RequestInfo<'_>) -> Response<Body> {
+    let (content_type, body) = match ResponseFormat::negotiate(&request.accept()) {
         ResponseFormat::Html => (
             "text/html; charset=utf-8",
             "<!doctype html><html><head><title></title></head><body></body></html>\n",
@@ -90,7 +90,7 @@ fn plain_success(asked: &RequestInfo<'_>) -> Response<Body> {
         ResponseFormat::Problem => ("application/json", "{\"ok\":true}\n"),
     };
     let content_type = HeaderValue::from_static(content_type);
-    asked.to_response(StatusCode::OK, &content_type, body.to_owned())
+    request.to_response(StatusCode::OK, &content_type, body.to_owned())
 }
 
 /// Builds a gRPC response. gRPC reads its status from trailers, which a response without a body has in its head.

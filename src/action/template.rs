@@ -70,13 +70,13 @@ impl ResponseTemplate {
     /// Builds the response.
     pub fn to_response(
         &self,
-        asked: &RequestInfo<'_>,
+        request: &RequestInfo<'_>,
         refused: &RefusingRule<'_>,
     ) -> Response<Body> {
-        let body = self.filled(asked, refused);
-        let mut response = asked.to_response(self.status, &self.content_type, body);
+        let body = self.filled(request, refused);
+        let mut response = request.to_response(self.status, &self.content_type, body);
         for (name, field) in &self.headers {
-            if let Some(value) = field.value(asked, refused) {
+            if let Some(value) = field.value(request, refused) {
                 response.headers_mut().append(name, value);
             }
         }
@@ -84,9 +84,9 @@ impl ResponseTemplate {
     }
 
     /// Renders the body.
-    pub(super) fn filled(&self, asked: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> String {
+    pub(super) fn filled(&self, request: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> String {
         let escape = escape_for(&self.content_type);
-        self.body.fill(asked, refused, escape)
+        self.body.fill(request, refused, escape)
     }
 }
 
@@ -113,13 +113,13 @@ impl HeaderTemplate {
     /// Renders the value. `None` if it is no valid header value, which no template value causes.
     pub(super) fn value(
         &self,
-        asked: &RequestInfo<'_>,
+        request: &RequestInfo<'_>,
         refused: &RefusingRule<'_>,
     ) -> Option<HeaderValue> {
         match self {
             HeaderTemplate::Fixed(value) => Some(value.clone()),
             HeaderTemplate::Filled(template) => {
-                HeaderValue::try_from(template.fill(asked, refused, str::to_owned)).ok()
+                HeaderValue::try_from(template.fill(request, refused, str::to_owned)).ok()
             }
         }
     }
@@ -160,7 +160,7 @@ impl Template {
 
     fn fill(
         &self,
-        asked: &RequestInfo<'_>,
+        request: &RequestInfo<'_>,
         refused: &RefusingRule<'_>,
         escape: fn(&str) -> String,
     ) -> String {
@@ -168,7 +168,7 @@ impl Template {
         for piece in &self.0 {
             match piece {
                 TemplatePiece::Text(text) => out.push_str(text),
-                TemplatePiece::Value(value) => out.push_str(&escape(&value.make(asked, refused))),
+                TemplatePiece::Value(value) => out.push_str(&escape(&value.make(request, refused))),
             }
         }
         out
@@ -207,11 +207,11 @@ impl TemplateValue {
         })
     }
 
-    fn make(self, asked: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> String {
+    fn make(self, request: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> String {
         match self {
             TemplateValue::Uuid => uuid(random()),
-            TemplateValue::Now => Rfc3339(asked.now).to_string(),
-            TemplateValue::RequestId => asked.id.to_owned(),
+            TemplateValue::Now => Rfc3339(request.now).to_string(),
+            TemplateValue::RequestId => request.id.to_owned(),
             TemplateValue::Rule => refused.rule.to_owned(),
             TemplateValue::RetryAfter => refused.retry_after.unwrap_or(0).to_string(),
             TemplateValue::Hex(digits) => hex(usize::from(digits)),

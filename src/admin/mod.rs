@@ -115,8 +115,8 @@ async fn accept(
 async fn connection(stream: TcpStream, state: Arc<AdminState>, seen: RequestSeen) {
     let service = service_fn(move |request| {
         seen.store(true, Ordering::Relaxed);
-        let answer = respond(&request, &state);
-        async move { Ok::<_, Infallible>(answer) }
+        let response = respond(&request, &state);
+        async move { Ok::<_, Infallible>(response) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -214,17 +214,17 @@ fn object(code: StatusCode, name: &str, text: &str) -> Answer {
 }
 
 fn made(code: StatusCode, kind: &'static str, body: String) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from(body)));
-    *answer.status_mut() = code;
-    let answer = with(answer, CONTENT_TYPE, kind);
-    with(answer, CACHE_CONTROL, "no-store")
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = code;
+    let response = with(response, CONTENT_TYPE, kind);
+    with(response, CACHE_CONTROL, "no-store")
 }
 
-fn with(mut answer: Answer, name: HeaderName, value: &'static str) -> Answer {
-    answer
+fn with(mut response: Answer, name: HeaderName, value: &'static str) -> Answer {
+    response
         .headers_mut()
         .insert(name, HeaderValue::from_static(value));
-    answer
+    response
 }
 
 #[cfg(test)]

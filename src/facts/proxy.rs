@@ -76,14 +76,14 @@ fn version_1(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, ProxyHeaderEr
         .get(WORD.len()..end)
         .ok_or(ProxyHeaderError::Malformed)?;
     let line = std::str::from_utf8(line).map_err(|_| ProxyHeaderError::Malformed)?;
-    let said = match line.split_once(' ').unwrap_or((line, "")) {
+    let parsed = match line.split_once(' ').unwrap_or((line, "")) {
         // The rest of the line must be ignored.
         ("UNKNOWN", _) => ProxyHeader::Nothing,
         ("TCP4", rest) => source::<Ipv4Addr>(rest)?,
         ("TCP6", rest) => source::<Ipv6Addr>(rest)?,
         _ => return Err(ProxyHeaderError::Unknown),
     };
-    Ok(Some((said, end + 2)))
+    Ok(Some((parsed, end + 2)))
 }
 
 /// `source destination port port`.
@@ -120,20 +120,20 @@ fn version_2(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, ProxyHeaderEr
         return Ok(None);
     };
     let rest = header.get(FIXED..).unwrap_or_default();
-    let said = match command {
+    let parsed = match command {
         // A LOCAL header is skipped as a whole.
         0x20 => return Ok(Some((ProxyHeader::Nothing, header.len()))),
         0x21 => addresses(*family, rest)?,
         _ => return Err(ProxyHeaderError::Unknown),
     };
-    let (said, extensions) = said;
+    let (parsed, extensions) = parsed;
     check_extensions(header, extensions)?;
-    Ok(Some((said, header.len())))
+    Ok(Some((parsed, header.len())))
 }
 
 /// Parses the addresses; returns the client and the bytes after them.
 fn addresses(family: u8, bytes: &[u8]) -> Result<(ProxyHeader, &[u8]), ProxyHeaderError> {
-    let (said, rest) = match family {
+    let (parsed, rest) = match family {
         // Unspecified, or a Unix socket.
         0x00 => (ProxyHeader::Nothing, Some(bytes)),
         0x31 => (ProxyHeader::Nothing, bytes.get(216..)),
@@ -148,14 +148,14 @@ fn addresses(family: u8, bytes: &[u8]) -> Result<(ProxyHeader, &[u8]), ProxyHead
             Some((ip, rest)) => {
                 let ip = Ipv6Addr::from(*ip);
                 let port = rest.get(16..18).and_then(|port| port.try_into().ok());
-                let said = port.map_or(ProxyHeader::Nothing, |port| at(ip.into(), port));
-                (said, rest.get(20..))
+                let parsed = port.map_or(ProxyHeader::Nothing, |port| at(ip.into(), port));
+                (parsed, rest.get(20..))
             }
             None => (ProxyHeader::Nothing, None),
         },
         _ => return Err(ProxyHeaderError::Unknown),
     };
-    rest.map(|rest| (said, rest))
+    rest.map(|rest| (parsed, rest))
         .ok_or(ProxyHeaderError::Malformed)
 }
 
@@ -174,9 +174,9 @@ fn check_extensions(header: &[u8], mut rest: &[u8]) -> Result<(), ProxyHeaderErr
             .split_at_checked(length)
             .ok_or(ProxyHeaderError::Malformed)?;
         if kind == CRC32C {
-            let told = value.try_into().map_err(|_| ProxyHeaderError::Malformed)?;
+            let checksum = value.try_into().map_err(|_| ProxyHeaderError::Malformed)?;
             let start = header.len() - after.len() - value.len();
-            if crc32c_without(header, start) != u32::from_be_bytes(told) {
+            if crc32c_without(header, start) != u32::from_be_bytes(checksum) {
                 return Err(ProxyHeaderError::Checksum);
             }
         }

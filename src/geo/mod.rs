@@ -96,12 +96,12 @@ impl GeoLookup {
 
     /// Returns whether a database or an override can provide an autonomous system.
     pub fn knows_asn(&self) -> bool {
-        self.asn.is_some() || self.overrides.any(|said| said.asn.is_some())
+        self.asn.is_some() || self.overrides.any(|entry| entry.asn.is_some())
     }
 
     /// Returns whether a database or an override can provide a country.
     pub fn knows_country(&self) -> bool {
-        self.country.is_some() || self.overrides.any(|said| said.country.is_some())
+        self.country.is_some() || self.overrides.any(|entry| entry.country.is_some())
     }
 
     /// Returns whether a database or an override can provide a continent.
@@ -109,7 +109,7 @@ impl GeoLookup {
         self.country.is_some()
             || self
                 .overrides
-                .any(|said| said.continent.flatten().is_some())
+                .any(|entry| entry.continent.flatten().is_some())
     }
 }
 
@@ -129,8 +129,8 @@ impl GeoSource for GeoLookup {
     fn continent(&self, ip: IpAddr) -> Option<[u8; 2]> {
         let ip = ip.to_canonical();
         let looked_up = || self.country.as_ref()?.continent(ip);
-        let said = self.overrides.get(ip).continent;
-        said.unwrap_or_else(looked_up)
+        let entry = self.overrides.get(ip).continent;
+        entry.unwrap_or_else(looked_up)
     }
 }
 

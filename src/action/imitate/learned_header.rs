@@ -119,7 +119,7 @@ impl LearnedHeader {
     /// Returns a value for a response. `None` if none may be repeated and none can be generated.
     pub(super) fn value(
         &self,
-        asked: &RequestInfo<'_>,
+        request: &RequestInfo<'_>,
         when: SendSchedule,
         dice: &mut Dice,
     ) -> Option<HeaderValue> {
@@ -130,12 +130,12 @@ impl LearnedHeader {
         if let Some(steady) = self.steady() {
             return Some(steady.clone());
         }
-        let own = asked.headers.get(echoed(&self.name));
+        let own = request.headers.get(echoed(&self.name));
         if let Some(own) = own.filter(|_| self.echoes_header) {
             return Some(own.clone());
         }
         if self.echoes_id {
-            return HeaderValue::try_from(asked.id).ok();
+            return HeaderValue::try_from(request.id).ok();
         }
         let proven: u32 = self.proven().map(|value| value.count).sum();
         let mostly = f64::from(proven) >= 0.9 * f64::from(self.seen);

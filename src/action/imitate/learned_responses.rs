@@ -88,9 +88,9 @@ impl LearnedResponses {
     }
 
     /// Builds the head of a response for that time. `None` if not enough is learned.
-    pub fn imitate(&self, asked: &RequestInfo<'_>, when: SendSchedule) -> Option<Imitation> {
+    pub fn imitate(&self, request: &RequestInfo<'_>, when: SendSchedule) -> Option<Imitation> {
         let known = &mut *self.known.lock();
-        let gzip = accepts_gzip(asked.headers);
+        let gzip = accepts_gzip(request.headers);
         let shapes = known.shapes.iter().filter(|shape| shape.is_known());
         let shape = shapes.max_by_key(|shape| (shape.suits(gzip), shape.count))?;
         let coded = gzip && shape.coding() == Some(b"gzip");
@@ -99,7 +99,7 @@ impl LearnedResponses {
         let dice = &mut known.dice;
         Some(Imitation {
             fields: fields
-                .map(|field| (field.name.clone(), field.value(asked, when, dice)))
+                .map(|field| (field.name.clone(), field.value(request, when, dice)))
                 .collect(),
             gzip: coded,
             streamed: !shape.fields.iter().any(|f| f.name == CONTENT_LENGTH),

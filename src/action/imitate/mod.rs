@@ -95,7 +95,7 @@ pub struct Imitation {
 #[derive(Debug)]
 struct Dice {
     key: SipHasher13,
-    thrown: u64,
+    drawn: u64,
 }
 
 // === impl ImitationStore ===
@@ -154,19 +154,19 @@ impl ResponseClass {
     pub fn new(
         route: Arc<str>,
         upstream: Arc<str>,
-        asked: &RequestInfo<'_>,
+        request: &RequestInfo<'_>,
         status: StatusCode,
     ) -> Option<Self> {
         // Clients can invent methods, and each would be a class.
         let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-        let is_known = known.contains(&asked.method.as_str());
+        let is_known = known.contains(&request.method.as_str());
         let whole = status.is_success() && status != StatusCode::PARTIAL_CONTENT;
-        (is_known && whole && !asked.is_grpc()).then(|| Self {
+        (is_known && whole && !request.is_grpc()).then(|| Self {
             route,
             upstream,
             rule: None,
-            method: asked.method.clone(),
-            http2: asked.version == Version::HTTP_2,
+            method: request.method.clone(),
+            http2: request.version == Version::HTTP_2,
             status,
         })
     }
@@ -184,74 +184,78 @@ impl Default for Dice {
     fn default() -> Self {
         Self {
             key: random_key(),
-            thrown: 0,
+            drawn: 0,
         }
     }
 }
 
 impl Dice {
-    fn throw(&mut self) -> u64 {
+    fn next(&mut self) -> u64 {
         let mut hasher = self.key;
-        hasher.write_u64(self.thrown);
-        self.thrown = self.thrown.wrapping_add(1);
+        hasher.write_u64(self.drawn);
+        self.drawn = self.drawn.wrapping_add(1);
         hasher.finish()
     }
 
     /// Returns a number below `end`; 0 if `end` is 0.
     fn below(&mut self, end: usize) -> usize {
-        let wide = u128::from(self.throw()) * end as u128;
+        let wide = u128::from(self.next()) * end as u128;
         (wide >> 64) as usize
     }
 
     /// Returns a number from 0 up to, but not including, 1.
     fn share(&mut self) -> f64 {
-        (self.throw() >> 11) as f64 / (1u64 << 53) as f64
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// Builds `canned` with the header names and order of a real success response. A configured header is used if no
+/// Builds `template` with the header names and order of a real success response. A configured header is used if no
 /// real value can be repeated or generated; a header without either is omitted.
 pub fn dress(
-    asked: &RequestInfo<'_>,
-    canned: &ResponseTemplate,
+    request: &RequestInfo<'_>,
+    template: &ResponseTemplate,
     imitation: &Imitation,
 ) -> Response<Body> {
-    let empty = [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT].contains(&canned.status);
+    let empty = [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT].contains(&template.status);
     let body = match (empty, imitation.gzip) {
         (true, _) => Vec::new(),
-        (false, true) => gzip(canned.filled(asked, &RefusingRule::NOBODY).as_bytes()),
-        (false, false) => canned.filled(asked, &RefusingRule::NOBODY).into_bytes(),
+        (false, true) => gzip(template.filled(request, &RefusingRule::NO_RULE).as_bytes()),
+        (false, false) => template
+            .filled(request, &RefusingRule::NO_RULE)
+            .into_bytes(),
     };
     let configured = |name: &HeaderName| {
-        let mut headers = canned.headers.iter();
+        let mut headers = template.headers.iter();
         let (_, field) = headers.find(|(own, _)| own == name)?;
-        field.value(asked, &RefusingRule::NOBODY)
+        field.value(request, &RefusingRule::NO_RULE)
     };
     let mut response = Response::new(Body::Empty);
-    *response.status_mut() = canned.status;
+    *response.status_mut() = template.status;
     for (name, learned) in &imitation.fields {
         let value = match *name {
             CONTENT_LENGTH => Some(HeaderValue::from(body.len())),
-            CONTENT_TYPE => Some(content_type(canned, learned.as_ref())).filter(|v| !v.is_empty()),
+            CONTENT_TYPE => {
+                Some(content_type(template, learned.as_ref())).filter(|v| !v.is_empty())
+            }
             _ => learned.clone().or_else(|| configured(name)),
         };
         if let Some(value) = value {
             response.headers_mut().append(name, value);
         }
     }
-    if asked.method != Method::HEAD {
+    if request.method != Method::HEAD {
         *response.body_mut() = Body::from(body);
     }
     response
 }
 
 /// Returns the real value, which may have other parameters, if its media type matches the configured one.
-fn content_type(canned: &ResponseTemplate, learned: Option<&HeaderValue>) -> HeaderValue {
+fn content_type(template: &ResponseTemplate, learned: Option<&HeaderValue>) -> HeaderValue {
     let same = learned.filter(|real| {
-        let own = media_type(&canned.content_type);
+        let own = media_type(&template.content_type);
         own.is_empty() || media_type(real) == own
     });
-    same.unwrap_or(&canned.content_type).clone()
+    same.unwrap_or(&template.content_type).clone()
 }
 
 fn gzip(body: &[u8]) -> Vec<u8> {

@@ -29,9 +29,9 @@ fn holds(name: &str, origin: impl Fn(&mut Dice, u64) -> String, form: &str) {
 fn hex(dice: &mut Dice, digits: usize) -> String {
     let text = format!(
         "{:016x}{:016x}{:016x}",
-        dice.throw(),
-        dice.throw(),
-        dice.throw()
+        dice.next(),
+        dice.next(),
+        dice.next()
     );
     text[..digits].to_owned()
 }
