@@ -55,13 +55,13 @@ struct LineQueue {
     /// The number of lines accepted so far.
     accepted: u64,
     /// The number of lines written or lost so far.
-    settled: u64,
+    completed: u64,
     /// Whether the writer sleeps until it is notified.
     parked: bool,
     /// Whether a caller waits, so that the writer does not collect more lines.
-    hurry: bool,
+    flush_requested: bool,
     /// The number of requests to reopen the file, and the number of those completed.
-    asked: u64,
+    reopen_requests: u64,
     reopened: u64,
     /// The number of bytes in `bytes` that belong to the file before the last reopen request.
     before: usize,
@@ -76,7 +76,7 @@ struct SinkWriter {
     reports: bool,
     batch: Vec<u8>,
     /// Whether the last write stopped inside a line.
-    torn: bool,
+    mid_line: bool,
     /// Whether the failure was already logged.
     reported: bool,
 }
@@ -84,7 +84,7 @@ struct SinkWriter {
 /// The next work of the writer.
 struct Work {
     accepted: u64,
-    asked: u64,
+    reopen_requests: u64,
     /// The number of bytes to write before the file is reopened. `None` for no reopen.
     reopen: Option<usize>,
 }
@@ -124,7 +124,7 @@ impl LineSink {
             file,
             reports,
             batch: Vec::new(),
-            torn: false,
+            mid_line: false,
             reported: false,
         };
         let thread = thread::Builder::new().name("log".into());
@@ -153,7 +153,7 @@ impl LineSink {
     /// Requests that the file is reopened after all queued lines were written. Has no effect on a stream.
     pub fn reopen(&self) {
         let mut queue = self.0.0.queue.lock();
-        queue.asked += 1;
+        queue.reopen_requests += 1;
         queue.before = queue.bytes.len();
         drop(queue);
         self.0.0.wake.notify_one();
@@ -179,10 +179,11 @@ impl LineSink {
     pub fn flush(&self, timeout: Duration) -> bool {
         let shared = &*self.0.0;
         let mut queue = shared.queue.lock();
-        let (accepted, asked) = (queue.accepted, queue.asked);
-        queue.hurry = true;
+        let (accepted, reopen_requests) = (queue.accepted, queue.reopen_requests);
+        queue.flush_requested = true;
         shared.wake.notify_one();
-        let unsettled = |queue: &mut LineQueue| queue.settled < accepted || queue.reopened < asked;
+        let unsettled =
+            |queue: &mut LineQueue| queue.completed < accepted || queue.reopened < reopen_requests;
         let waited = shared.done.wait_while_for(&mut queue, unsettled, timeout);
         !waited.timed_out()
     }
@@ -207,7 +208,7 @@ impl Drop for Handle {
 
 impl LineQueue {
     fn is_idle(&self) -> bool {
-        self.bytes.is_empty() && self.reopened == self.asked
+        self.bytes.is_empty() && self.reopened == self.reopen_requests
     }
 }
 
@@ -235,7 +236,7 @@ impl SinkWriter {
             self.shared.wake.wait(&mut queue);
         }
         queue.parked = false;
-        if !queue.hurry && !queue.closed {
+        if !queue.flush_requested && !queue.closed {
             self.shared.wake.wait_for(&mut queue, GATHER);
         }
         if queue.is_idle() {
@@ -244,8 +245,8 @@ impl SinkWriter {
         std::mem::swap(&mut queue.bytes, &mut self.batch);
         Some(Work {
             accepted: queue.accepted,
-            asked: queue.asked,
-            reopen: (queue.asked > queue.reopened).then_some(queue.before),
+            reopen_requests: queue.reopen_requests,
+            reopen: (queue.reopen_requests > queue.reopened).then_some(queue.before),
         })
     }
 
@@ -253,7 +254,7 @@ impl SinkWriter {
         let mut batch = std::mem::take(&mut self.batch);
         if !batch.is_empty() {
             match self.write(&batch) {
-                Ok(()) => self.torn = false,
+                Ok(()) => self.mid_line = false,
                 Err((rest, error)) => self.lose(&batch, rest, &error),
             }
         }
@@ -264,16 +265,16 @@ impl SinkWriter {
 
     /// Writes a batch. The error has the number of unwritten bytes and the cause.
     fn write(&mut self, batch: &[u8]) -> Result<(), (usize, io::Error)> {
-        if self.torn {
+        if self.mid_line {
             write_all(&mut self.file, b"\n").map_err(|(_, error)| (batch.len(), error))?;
-            self.torn = false;
+            self.mid_line = false;
         }
         write_all(&mut self.file, batch)
     }
 
     fn lose(&mut self, batch: &[u8], rest: usize, error: &io::Error) {
         let (written, lost) = batch.split_at(batch.len().saturating_sub(rest));
-        self.torn |= written.last().is_some_and(|b| *b != b'\n');
+        self.mid_line |= written.last().is_some_and(|b| *b != b'\n');
         let lines = lost.iter().filter(|b| **b == b'\n').count() as u64;
         self.shared.dropped.fetch_add(lines, Ordering::Relaxed);
         self.report("log_write_failed", error);
@@ -286,7 +287,7 @@ impl SinkWriter {
         match append(path) {
             Ok(file) => {
                 self.file = file;
-                self.torn = false;
+                self.mid_line = false;
                 self.reported = false;
             }
             Err(error) => self.report("log_reopen_failed", &error),
@@ -304,9 +305,9 @@ impl SinkWriter {
 
     fn settle(&self, work: Work) {
         let mut queue = self.shared.queue.lock();
-        queue.settled = work.accepted;
-        queue.hurry = false;
-        queue.reopened = work.asked;
+        queue.completed = work.accepted;
+        queue.flush_requested = false;
+        queue.reopened = work.reopen_requests;
         drop(queue);
         self.shared.done.notify_all();
     }

@@ -22,7 +22,7 @@ fn writer(file: File) -> SinkWriter {
         file,
         reports: true,
         batch: Vec::new(),
-        torn: false,
+        mid_line: false,
         reported: false,
     }
 }
