@@ -34,7 +34,7 @@ struct Imported {
     /// The configuration as TOML.
     toml: String,
     /// One message for each thing that could not be converted, and the totals.
-    said: Vec<String>,
+    messages: Vec<String>,
 }
 
 /// Returns exit code 0 if the input has rules, even if some become comments; 1 if it has none.
@@ -42,7 +42,7 @@ pub fn cloudflare(path: &Path) -> ExitCode {
     match import(path) {
         Ok(imported) => {
             let printed = print(&imported.toml);
-            imported.said.iter().for_each(|line| print_error(line));
+            imported.messages.iter().for_each(|line| print_error(line));
             printed
         }
         Err(error) => {

@@ -9,7 +9,7 @@ const LONGEST_SHOWN: usize = 300;
 /// A JSON object that tracks which entries were read. A null value counts as absent.
 pub struct JsonObject<'a> {
     map: &'a Map<String, Value>,
-    asked: Vec<&'static str>,
+    keys_read: Vec<&'static str>,
 }
 
 // === impl JsonObject ===
@@ -19,23 +19,23 @@ impl<'a> JsonObject<'a> {
     pub fn new(map: &'a Map<String, Value>) -> Self {
         Self {
             map,
-            asked: Vec::new(),
+            keys_read: Vec::new(),
         }
     }
 
     /// Returns the value of a JSON key. `None` if it is absent or null.
     pub fn get(&mut self, key: &'static str) -> Option<&'a Value> {
-        self.asked.push(key);
+        self.keys_read.push(key);
         self.map.get(key).filter(|value| !value.is_null())
     }
 
     /// Returns the entries that were not read.
     pub fn left(self) -> impl Iterator<Item = (&'a str, &'a Value)> {
-        let asked = self.asked;
+        let keys_read = self.keys_read;
         self.map
             .iter()
             .map(|(key, value)| (key.as_str(), value))
-            .filter(move |(key, value)| !asked.contains(key) && !value.is_null())
+            .filter(move |(key, value)| !keys_read.contains(key) && !value.is_null())
     }
 }
 

@@ -169,7 +169,7 @@ proptest! {
             let name = names.rule(rule.as_object());
             prop_assert!(imported.toml.contains(&name), "{name} in\n{}", imported.toml);
         }
-        let (sum, notes) = imported.said.split_last().unwrap();
+        let (sum, notes) = imported.messages.split_last().unwrap();
         prop_assert!(sum.ends_with(" notes") || sum.ends_with(" note"));
         let written = imported.toml.matches("# note: ").count();
         prop_assert!(written >= notes.len(), "{notes:#?}\n{}", imported.toml);

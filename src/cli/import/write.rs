@@ -12,7 +12,7 @@ use super::{CloudflareRuleset, Imported};
 pub struct TomlWriter<'a> {
     file: &'a str,
     body: String,
-    said: Vec<String>,
+    messages: Vec<String>,
     /// Lists, and whether a rule that is not a comment reads them.
     lists: BTreeMap<String, bool>,
     /// Whether a rule that is not a comment uses the shared 403 response. `None` if no rule uses it.
@@ -37,7 +37,8 @@ impl<'a> TomlWriter<'a> {
         let title = ruleset.title();
         if ruleset.rules.is_empty() {
             let note = "it has no rules in this file";
-            self.said.push(format!("{}: {title}: {note}", self.file));
+            self.messages
+                .push(format!("{}: {title}: {note}", self.file));
             let _ = writeln!(self.body, "# note: {title}: {note}\n");
         } else if ruleset.name.is_some() || ruleset.phase.is_some() {
             let _ = writeln!(self.body, "# === {title} ===\n");
@@ -48,7 +49,7 @@ impl<'a> TomlWriter<'a> {
     pub fn rule(&mut self, draft: RuleDraft) {
         for note in &draft.notes {
             let line = format!("{}: rule \"{}\": {note}", self.file, draft.name);
-            self.said.push(line);
+            self.messages.push(line);
         }
         self.head(&draft);
         let toml = if draft.is_empty() {
@@ -97,7 +98,7 @@ impl<'a> TomlWriter<'a> {
             } else {
                 "comments"
             },
-            number(self.said.len(), "note"),
+            number(self.messages.len(), "note"),
         );
         let mut toml = format!(
             "# Imported from {}, a Cloudflare export: {sum}.\n\n",
@@ -112,10 +113,10 @@ impl<'a> TomlWriter<'a> {
         }
         toml.push_str(self.body.trim_end());
         toml.push('\n');
-        self.said.push(format!("{}: {sum}", self.file));
+        self.messages.push(format!("{}: {sum}", self.file));
         Imported {
             toml,
-            said: self.said,
+            messages: self.messages,
         }
     }
 }
