@@ -11,7 +11,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use super::Wire;
 
 /// No answer takes longer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A client with headers of its own. Each request has a connection of its own.
 #[derive(Clone)]
@@ -179,7 +179,7 @@ impl Client {
     pub fn connect(&self) -> Wire {
         let mut tcp = self.tcp();
         tcp.set_nodelay(true).unwrap();
-        tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+        tcp.set_read_timeout(Some(READ_TIMEOUT)).unwrap();
         // A gateway may refuse the client at once.
         let _ = tcp.write_all(&self.prelude);
         match &self.tls {

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::Client;
 
 /// No talk takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One HTTP/2 connection to a gateway.
 pub struct Talk {
@@ -163,7 +163,7 @@ pub fn run<F: Future>(future: F) -> F::Output {
         .unwrap();
     let local = tokio::task::LocalSet::new();
     let ended = local.block_on(&runtime, async {
-        tokio::time::timeout(PATIENCE, future).await
+        tokio::time::timeout(TIMEOUT, future).await
     });
     ended.expect("it takes too long")
 }
