@@ -53,7 +53,7 @@ pub struct Decision {
     pub tags: Vec<RuleIndex>,
     /// The rule that the log names: the one that stopped or allowed the request, else the first
     /// that only logged it or would have acted.
-    pub credit: Option<DecidedBy>,
+    pub decided_by: Option<DecidedBy>,
     /// The first rule that the response phase leaves out. `None` if it evaluates all rules.
     pub settle_before: Option<RuleIndex>,
     /// The quotas of the rules that counted this request, in rule order, for the quota headers.
@@ -61,7 +61,7 @@ pub struct Decision {
     /// The quotas of the rules that may still count the response, as read in the request phase.
     pub pending_quotas: SmallVec<[PendingQuota; 2]>,
     /// The event of each matching rule, for metrics and the log.
-    pub marks: SmallVec<[RuleEvent; 8]>,
+    pub events: SmallVec<[RuleEvent; 8]>,
 }
 
 /// The rule that the log names.

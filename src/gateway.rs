@@ -170,7 +170,7 @@ impl Gateway {
         if let Some(access) = &self.live.current.load().access {
             access.sink().flush(FLUSH_TIMEOUT);
         }
-        self.live.lasting.log.flush(FLUSH_TIMEOUT);
+        self.live.process.log.flush(FLUSH_TIMEOUT);
     }
 }
 
@@ -237,7 +237,7 @@ impl Startup {
         )?;
         let live = Arc::new(RunningGateway {
             current: Arc::new(ArcSwap::from_pointee(snapshot)),
-            lasting: self.process,
+            process: self.process,
         });
         live.log_warnings(&self.config.warnings());
         listeners.publish(opened.sockets, &live.current.load().listeners);

@@ -58,7 +58,7 @@ pub struct RunningGateway {
     /// The current snapshot.
     pub current: Arc<ArcSwap<Snapshot>>,
     /// The state that survives a reload.
-    pub lasting: ProcessState,
+    pub process: ProcessState,
 }
 
 /// An upstream with the key that selects its server.

@@ -84,7 +84,7 @@ pub struct ExplainArgs {
 }
 
 /// The results of all simulated requests.
-struct Story {
+struct ExplainOutput {
     /// The request as one line of text.
     request: String,
     /// Additional notes for the user.
@@ -100,7 +100,7 @@ struct ExplainedRequest {
     /// The time since the first request.
     at: Duration,
     outcome: SimulatedOutcome,
-    credit: Option<(Arc<str>, &'static str)>,
+    decided_by: Option<(Arc<str>, &'static str)>,
     /// `None` if the request gets no response.
     status: Option<StatusCode>,
     /// The outcome as text.
@@ -136,10 +136,10 @@ fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     )?;
     let snapshot = process.install(blueprint, None, None);
     let store = StoreHandle::new(process.store.clone(), process.clock.clone());
-    let story = print_report(args, &snapshot, &store, &clock)?;
+    let output = print_report(args, &snapshot, &store, &clock)?;
     Ok(match args.format {
-        OutputFormat::Human => print(&human::human(&story)),
-        OutputFormat::Json => print(&format!("{:#}\n", json::json(&story, &snapshot.redactor))),
+        OutputFormat::Human => print(&human::human(&output)),
+        OutputFormat::Json => print(&format!("{:#}\n", json::json(&output, &snapshot.redactor))),
     })
 }
 
@@ -148,7 +148,7 @@ fn print_report(
     snapshot: &Snapshot,
     store: &Rc<StoreHandle>,
     clock: &ManualClock,
-) -> anyhow::Result<Story> {
+) -> anyhow::Result<ExplainOutput> {
     let (simulation, mut notes) = request::simulation(args, snapshot);
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let pass = |detail| {
@@ -156,23 +156,23 @@ fn print_report(
         runtime.block_on(run)
     };
     let start = clock.now();
-    let (mut lines, mut answered) = (Vec::new(), false);
+    let (mut lines, mut any_counted) = (Vec::new(), false);
     for _ in 1..args.repeat {
         let report = pass(false);
-        answered |= report.settled;
+        any_counted |= report.response_counted;
         lines.push(ExplainedRequest::of(&report, clock.now().since(start)));
         clock.advance(args.every);
     }
     let last = pass(true);
     lines.push(ExplainedRequest::of(&last, clock.now().since(start)));
-    let imagines_answer = args.status.is_some() || !args.response_header.is_empty();
-    if imagines_answer && !answered && !last.settled {
+    let simulates_response = args.status.is_some() || !args.response_header.is_empty();
+    if simulates_response && !any_counted && !last.response_counted {
         notes.push(
             "--status and --response-header have no effect: the request reaches no origin server"
                 .into(),
         );
     }
-    Ok(Story {
+    Ok(ExplainOutput {
         request: request::words(args, &simulation),
         notes,
         lines,
@@ -187,7 +187,7 @@ impl ExplainedRequest {
         Self {
             at,
             outcome: report.outcome,
-            credit: report.credit.clone(),
+            decided_by: report.decided_by.clone(),
             status: report.response.as_ref().map(Response::status),
             text: human::line(report),
         }

@@ -123,7 +123,7 @@ impl Service {
         let program = StartCommand::own().context("cannot find this program's path")?;
         let inherited = inherit(activated, log)?;
         let mut gateway = Gateway::start(config, Clock::System, log.clone(), inherited)?;
-        install_panic_hook(&gateway.live().lasting.metrics.panics);
+        install_panic_hook(&gateway.live().process.metrics.panics);
         let admin = admin::start(&gateway);
         log_addresses(&gateway);
         gateway.take_over();

@@ -39,7 +39,7 @@ pub struct ListTypeError {
     /// The value.
     pub text: String,
     /// The position of the value, such as `agents.txt:17`.
-    pub place: String,
+    pub location: String,
     /// The number of other values that do not have the type either.
     pub others: usize,
 }
@@ -142,7 +142,7 @@ impl NamedList {
     fn misfit(&self, entry: &ListEntry, others: usize) -> ListTypeError {
         ListTypeError {
             text: entry.text.to_string(),
-            place: format!("{}:{}", self.0.file, entry.line),
+            location: format!("{}:{}", self.0.file, entry.line),
             others,
         }
     }
@@ -152,7 +152,7 @@ impl NamedList {
 
 impl std::fmt::Display for ListTypeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` ({})", self.text, self.place)?;
+        write!(f, "`{}` ({})", self.text, self.location)?;
         match self.others {
             0 => Ok(()),
             1 => write!(f, " and 1 more that does not fit"),

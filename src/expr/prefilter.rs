@@ -35,7 +35,7 @@ pub enum Prefilter {
 #[derive(Clone, Debug)]
 pub struct PrefilterTest {
     /// The source of the value. A missing value fulfils no condition.
-    pub place: ValueSource,
+    pub source: ValueSource,
     /// The condition on the value.
     pub hint: PrefilterCondition,
 }
@@ -87,7 +87,7 @@ pub enum PrefilterCondition {
 /// The string that a test reads, described by the value that it is derived from.
 #[derive(Clone)]
 struct TestedString {
-    place: ValueSource,
+    source: ValueSource,
     cut: StringPart,
     /// Whether letters may have changed their case.
     folded: bool,
@@ -208,8 +208,8 @@ fn ip(field: FieldId, test: &IpTest) -> Prefilter {
 // === impl Prefilter ===
 
 impl Prefilter {
-    fn at(place: ValueSource, hint: PrefilterCondition) -> Prefilter {
-        Prefilter::Atom(PrefilterTest { place, hint })
+    fn at(source: ValueSource, hint: PrefilterCondition) -> Prefilter {
+        Prefilter::Atom(PrefilterTest { source, hint })
     }
 }
 
@@ -265,9 +265,9 @@ impl TestedString {
         }
     }
 
-    fn whole(place: ValueSource) -> TestedString {
+    fn whole(source: ValueSource) -> TestedString {
         TestedString {
-            place,
+            source,
             cut: StringPart::Whole,
             folded: false,
         }
@@ -327,7 +327,7 @@ impl TestedString {
                 Prefilter::Any(values.into_iter().map(|text| self.exact(text)).collect())
             }
             None if self.cut == StringPart::Whole && !self.folded => Prefilter::at(
-                self.place.clone(),
+                self.source.clone(),
                 PrefilterCondition::InStrings(set.clone()),
             ),
             None => self.present(),
@@ -367,6 +367,6 @@ impl TestedString {
     }
 
     fn at(&self, hint: PrefilterCondition) -> Prefilter {
-        Prefilter::at(self.place.clone(), hint)
+        Prefilter::at(self.source.clone(), hint)
     }
 }

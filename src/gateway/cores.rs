@@ -84,10 +84,10 @@ pub(super) fn start(
 
 impl CoreThread {
     async fn serve(mut self, ready: Ready) {
-        let pool = Pool::new(self.live.lasting.clock.clone());
+        let pool = Pool::new(self.live.process.clock.clone());
         let live = self.live.clone();
         let timers = ConnectionTimers::spawn(self.drain.clone(), move |fault| {
-            live.lasting.metrics.count_protocol_error(fault.into());
+            live.process.metrics.count_protocol_error(fault.into());
         });
         let core = CoreState::new(self.live.clone(), self.drain.clone(), pool, timers);
         let core = Rc::new(core);

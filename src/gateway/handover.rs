@@ -50,7 +50,7 @@ const VARIABLE: &str = "LOCKGATE_HANDOVER";
 /// Set for the new process if the log is JSON, because it may fail before it has read its configuration.
 const LOG: &str = "LOCKGATE_HANDOVER_LOG";
 /// The timeout for a message. It is long because large databases and lists take time to load.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 const LISTENER: u8 = b'L';
 const ADMIN: u8 = b'A';
@@ -75,8 +75,8 @@ pub struct HandoverReceiver(Wire);
 
 impl Wire {
     fn new(stream: UnixStream) -> io::Result<Self> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(MESSAGE_TIMEOUT))?;
+        stream.set_write_timeout(Some(MESSAGE_TIMEOUT))?;
         Ok(Self(stream))
     }
 

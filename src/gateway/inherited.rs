@@ -33,12 +33,12 @@ impl InheritedSockets {
     }
 
     /// Takes the sockets of a listener, all with one address. Empty if none matches. Port 0 matches any port.
-    pub(super) fn listener(&mut self, asked: SocketAddr) -> Vec<TcpListener> {
+    pub(super) fn listener(&mut self, requested: SocketAddr) -> Vec<TcpListener> {
         let mut address = None;
         let is_it = |socket: &mut TcpListener| {
             let own = socket.local_addr().ok();
-            let fits =
-                own.is_some_and(|own| fits(asked, own)) && (address.is_none() || own == address);
+            let fits = own.is_some_and(|own| fits(requested, own))
+                && (address.is_none() || own == address);
             if fits {
                 address = own;
             }
@@ -48,14 +48,14 @@ impl InheritedSockets {
     }
 
     /// Takes the admin port's socket if it has this address. Sockets from systemd are matched by port.
-    pub(super) fn admin(&mut self, asked: SocketAddr) -> Option<TcpListener> {
-        let own = |socket: &TcpListener| socket.local_addr().is_ok_and(|own| fits(asked, own));
+    pub(super) fn admin(&mut self, requested: SocketAddr) -> Option<TcpListener> {
+        let own = |socket: &TcpListener| socket.local_addr().is_ok_and(|own| fits(requested, own));
         if self.admin.as_ref().is_some_and(own) {
             return self.admin.take();
         }
-        match asked.port() {
+        match requested.port() {
             0 => None,
-            _ => self.listener(asked).into_iter().next(),
+            _ => self.listener(requested).into_iter().next(),
         }
     }
 
@@ -68,9 +68,9 @@ impl InheritedSockets {
     }
 }
 
-/// Returns whether a socket on `own` matches the requested address `asked`.
-fn fits(asked: SocketAddr, own: SocketAddr) -> bool {
-    asked.ip() == own.ip() && (asked.port() == 0 || asked.port() == own.port())
+/// Returns whether a socket on `own` matches the requested address `requested`.
+fn fits(requested: SocketAddr, own: SocketAddr) -> bool {
+    requested.ip() == own.ip() && (requested.port() == 0 || requested.port() == own.port())
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub struct ListenerSockets {
 /// The admin port's socket.
 pub struct AdminListener {
     /// The address as configured.
-    asked: SocketAddr,
+    wanted: SocketAddr,
     /// The listening socket.
     pub socket: TcpListener,
 }
@@ -163,22 +163,22 @@ impl ListenerSet {
 
     fn bind_admin(
         &self,
-        asked: SocketAddr,
+        wanted: SocketAddr,
         inherited: &mut InheritedSockets,
     ) -> Result<Arc<AdminListener>, BindError> {
         let open = self.admin.borrow().clone();
-        if let Some(open) = open.filter(|open| open.asked == asked) {
+        if let Some(open) = open.filter(|open| open.wanted == wanted) {
             return Ok(open);
         }
-        let given = inherited.admin(asked);
-        let socket = given.map_or_else(|| TcpListener::bind(asked), Ok);
+        let given = inherited.admin(wanted);
+        let socket = given.map_or_else(|| TcpListener::bind(wanted), Ok);
         let socket = socket.and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
         let socket = socket.map_err(|error| BindError {
             listener: None,
-            address: asked,
+            address: wanted,
             error,
         })?;
-        Ok(Arc::new(AdminListener { asked, socket }))
+        Ok(Arc::new(AdminListener { wanted, socket }))
     }
 
     /// Publishes `prepared` for the `listeners` of the installed snapshot, and waits until the removed sockets

@@ -77,7 +77,7 @@ impl Reloader {
     }
 
     fn install(&self) -> Result<(), RejectedConfig> {
-        let process = &self.live.lasting;
+        let process = &self.live.process;
         let current = self.live.current.load_full();
         let previous = Some(&*current);
         let mut file = LoadedConfig::read(&self.config)?;
@@ -184,18 +184,18 @@ impl LoadedConfig {
 impl RunningGateway {
     fn replace(&self, snapshot: Arc<Snapshot>) {
         let rules = snapshot.rules.len();
-        let lasting = &self.lasting;
+        let process = &self.process;
         self.current.store(snapshot.clone());
-        for (rule, bans_ended) in lasting.retire_unused(&snapshot) {
+        for (rule, bans_ended) in process.retire_unused(&snapshot) {
             info!(%rule, bans_ended, "rule reset or removed");
         }
-        lasting.metrics.reloads.succeeded();
+        process.metrics.reloads.succeeded();
         info!(rules, "reloaded");
     }
 
     /// Records that `config` was rejected. The previous configuration stays.
     fn refuse(&self, config: &Path, refused: &RejectedConfig) {
-        self.lasting.metrics.reloads.failed();
+        self.process.metrics.reloads.failed();
         error!(file = %config.display(), "reload refused");
         refused.log_errors();
     }

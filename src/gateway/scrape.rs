@@ -12,8 +12,8 @@ impl RunningGateway {
     /// Returns the metrics as text, including those that are computed at scrape time.
     pub fn scrape(&self) -> String {
         let snapshot = self.current.load();
-        let (store, metrics) = (&self.lasting.store, &self.lasting.metrics);
-        let keys = store.keys(self.lasting.clock.now());
+        let (store, metrics) = (&self.process.store, &self.process.metrics);
+        let keys = store.keys(self.process.clock.now());
         for ((_, rule), kit) in snapshot.rules.iter().zip(&snapshot.rule_resources) {
             let own = keys.iter().find(|(slot, _)| *slot == rule.id.slot);
             kit.metrics
@@ -22,7 +22,7 @@ impl RunningGateway {
         }
         set_servers(metrics, &snapshot);
         metrics.set_certificates(&ends(&snapshot));
-        metrics.set_held(self.lasting.held.load(Ordering::Relaxed));
+        metrics.set_held(self.process.held.load(Ordering::Relaxed));
         let evictions = store.evictions();
         metrics.set_evictions(evictions.counters, evictions.bans);
         metrics.set_settle_dropped(store.settle_dropped());
@@ -30,7 +30,7 @@ impl RunningGateway {
             .access
             .as_ref()
             .map_or(0, |access| access.sink().dropped());
-        metrics.set_log_lines_dropped(access + self.lasting.log.dropped());
+        metrics.set_log_lines_dropped(access + self.process.log.dropped());
         metrics.encode()
     }
 }

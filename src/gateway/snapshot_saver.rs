@@ -115,9 +115,9 @@ impl SaveLoop {
 
     fn save(&mut self) {
         let saved = self.hold().and_then(|()| {
-            let lasting = &self.live.lasting;
-            let rules = lasting.rules.lock().rules();
-            self.file.save(&lasting.store, &rules, lasting.clock.now())
+            let process = &self.live.process;
+            let rules = process.rules.lock().rules();
+            self.file.save(&process.store, &rules, process.clock.now())
         });
         self.log_outcome(saved);
     }
@@ -143,18 +143,18 @@ impl SaveLoop {
 }
 
 /// Restores the counters saved at `path`. `secret` is the configured secret file, for a warning if it is unused.
-pub(super) fn load(lasting: &mut ProcessState, path: &Path, secret: Option<&Path>) {
-    let now = lasting.clock.now();
-    let rules = lasting.rules.get_mut().rules();
-    let loaded = SnapshotFile::new(path).load(lasting.store_mut(), &rules, now);
+pub(super) fn load(process: &mut ProcessState, path: &Path, secret: Option<&Path>) {
+    let now = process.clock.now();
+    let rules = process.rules.get_mut().rules();
+    let loaded = SnapshotFile::new(path).load(process.store_mut(), &rules, now);
     log_outcome(&path.display(), secret, loaded);
 }
 
 /// Restores the counters from the file of a handover.
-pub(super) fn take(lasting: &mut ProcessState, file: &File, secret: Option<&Path>) {
-    let now = lasting.clock.now();
-    let rules = lasting.rules.get_mut().rules();
-    let taken = restore(file, lasting.store_mut(), &rules, now);
+pub(super) fn take(process: &mut ProcessState, file: &File, secret: Option<&Path>) {
+    let now = process.clock.now();
+    let rules = process.rules.get_mut().rules();
+    let taken = restore(file, process.store_mut(), &rules, now);
     log_outcome(&"handover", secret, taken.map(Some));
 }
 

@@ -66,7 +66,7 @@ impl UpstreamMonitor {
 
 impl MonitorLoop {
     fn new(live: Arc<RunningGateway>) -> Self {
-        let pool = Rc::new(Pool::new(live.lasting.clock.clone()));
+        let pool = Rc::new(Pool::new(live.process.clock.clone()));
         Self {
             checks: HealthChecks {
                 pool,
@@ -81,7 +81,7 @@ impl MonitorLoop {
     async fn forever(mut self) {
         loop {
             let upstreams = self.live.current.load().upstreams.clone();
-            let now = self.live.lasting.clock.instant();
+            let now = self.live.process.clock.instant();
             let due = self.checks.start_due(&upstreams, now);
             let due = due.min(self.names.start_due(&upstreams, now));
             self.log_eligibility(&upstreams);

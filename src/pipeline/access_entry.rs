@@ -31,9 +31,9 @@ pub fn of(
         header(facts.headers, &USER_AGENT, snapshot),
         header(facts.headers, &REFERER, snapshot),
     );
-    let rule = request.decision.credit.and_then(|credit| {
-        let name: &str = &snapshot.rules.get(credit.rule)?.name;
-        Some((name, credit.name()))
+    let rule = request.decision.decided_by.and_then(|decided_by| {
+        let name: &str = &snapshot.rules.get(decided_by.rule)?.name;
+        Some((name, decided_by.name()))
     });
     let country = facts.country().map(|code| String::from_utf8_lossy(code));
     let key_fields: SmallVec<[_; 4]> = snapshot

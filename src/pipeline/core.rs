@@ -67,7 +67,7 @@ impl CoreState {
         Self {
             pool,
             timers,
-            store: StoreHandle::new(live.lasting.store.clone(), live.lasting.clock.clone()),
+            store: StoreHandle::new(live.process.store.clone(), live.process.clock.clone()),
             drain,
             late: Cell::new(false),
             cut: Cell::new(false),
@@ -81,12 +81,12 @@ impl CoreState {
 
     /// Returns the time of the wall clock.
     pub fn now(&self) -> Timestamp {
-        self.live.lasting.clock.now()
+        self.live.process.clock.now()
     }
 
     /// Returns the time of the monotonic clock.
     pub fn instant(&self) -> Instant {
-        self.live.lasting.clock.instant()
+        self.live.process.clock.instant()
     }
 
     /// Returns the current configuration.
@@ -96,7 +96,7 @@ impl CoreState {
 
     /// Counts a protocol error of a client.
     pub fn protocol_error(&self, kind: ProtocolError) {
-        self.live.lasting.metrics.count_protocol_error(kind);
+        self.live.process.metrics.count_protocol_error(kind);
     }
 
     /// Counts a malformed or ambiguous request.

@@ -62,12 +62,12 @@ impl Engine<'_> {
             plan.lease = self.store.next_lease();
             *leases = plan.leases().map(|held| self.store.hold(held));
         }
-        let closed = match self.store.apply(plan, now, result).await {
+        let refusing_rule = match self.store.apply(plan, now, result).await {
             Ok(()) => None,
             Err(_) => self.store.fall_back(plan, now, result),
         };
         self.rules.decide_into(plan, result, decision);
-        if let Some(rule) = closed {
+        if let Some(rule) = refusing_rule {
             decision.refuse_without_store(rule);
         }
         // A mitigated request releases its leases immediately.
@@ -95,7 +95,7 @@ impl Engine<'_> {
         }
         let Evaluation { plan, result, .. } = settlement;
         self.rules.settle_into(facts, decision.settle_before, plan);
-        self.rules.settled(decision, plan);
+        self.rules.add_response_phase(decision, plan);
         !plan.steps.is_empty() && self.store.settle(plan, response.now, result, on_settled)
     }
 }

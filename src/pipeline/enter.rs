@@ -139,7 +139,7 @@ async fn handshake(
     terminator: &TlsTerminator,
     timer: &ConnectionTimer,
 ) -> Option<(TlsStream<ClientSocket>, TlsFacts)> {
-    let handshakes = &core.live.lasting.metrics.handshakes;
+    let handshakes = &core.live.process.metrics.handshakes;
     let accepting = tls::accept(timer.socket(tcp), terminator);
     let accepted = in_time(core, timer, accepting).await;
     let (ended, accepted) = match accepted {

@@ -58,7 +58,7 @@ impl HeldSlot {
     /// Takes a slot. `None` if too many requests are held already.
     pub fn take(core: &Rc<CoreState>, snapshot: &Snapshot) -> Option<Self> {
         let more = |taken| (taken < snapshot.settings.max_held).then_some(taken + 1);
-        let held = &core.live.lasting.held;
+        let held = &core.live.process.held;
         let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         taken.is_ok().then(|| Self {
             core: core.clone(),
@@ -73,7 +73,7 @@ impl HeldSlot {
 
     /// Waits until `then`, to a fraction of a millisecond.
     pub async fn until(&self, then: Instant) {
-        let clock = &self.core.live.lasting.clock;
+        let clock = &self.core.live.process.clock;
         self.until_drained(sleep_precisely(then, clock)).await;
     }
 
@@ -92,7 +92,7 @@ impl HeldSlot {
 
 impl Drop for HeldSlot {
     fn drop(&mut self) {
-        self.core.live.lasting.held.fetch_sub(1, Ordering::Relaxed);
+        self.core.live.process.held.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

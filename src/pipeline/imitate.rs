@@ -70,7 +70,7 @@ pub fn learn(request: &RequestContext<'_, '_>, handled: &HandledResponse) {
         headers: handled.response.headers().clone(),
         request_headers: info.headers.clone(),
         request_id: info.id.to_owned(),
-        client: state.core.live.lasting.imitations.client(network),
+        client: state.core.live.process.imitations.client(network),
         when,
     };
     let body = handled.response.body();
@@ -89,7 +89,7 @@ pub async fn imitated_response(
     let imitating = imitating.find(|imitating| imitating.rule == rule)?;
     let template = response_template(snapshot, rule)?;
     let kind = kind(request, imitating.status)?;
-    let imitations = &core.live.lasting.imitations;
+    let imitations = &core.live.process.imitations;
     let drawn = |kind: &ResponseClass| {
         let memory = imitations.get(kind)?;
         memory.pace().map(|pace| (memory, pace))
@@ -121,7 +121,7 @@ fn when(request: &RequestContext<'_, '_>, asked_at: Instant, sent: Instant) -> S
 
 /// Returns the classes that learn from a response: that of the route, and those of matching imitating rules.
 fn learners(request: &RequestContext<'_, '_>, status: StatusCode) -> Learners {
-    let imitations = &request.state.core.live.lasting.imitations;
+    let imitations = &request.state.core.live.process.imitations;
     let imitating = request.state.snapshot.imitating.iter();
     let mut wanting = imitating
         .filter(|imitating| imitating.status == status)
@@ -145,16 +145,16 @@ fn kind(request: &RequestContext<'_, '_>, status: StatusCode) -> Option<Response
 
 /// Returns whether the rule of `imitating` matches the request.
 fn would_stop(decision: &Decision, imitating: &ImitatingRule) -> bool {
-    let mut marks = decision.marks.iter();
-    marks.any(|mark| mark.rule == imitating.rule && mark.event == RuleEventKind::Matched)
+    let mut events = decision.events.iter();
+    events.any(|mark| mark.rule == imitating.rule && mark.event == RuleEventKind::Matched)
 }
 
 /// Returns whether no rule changed how the request was handled: mitigated clients are not learned from.
 fn is_ordinary(decision: &Decision) -> bool {
-    let credit = decision.credit.as_ref();
+    let decided_by = decision.decided_by.as_ref();
     decision.verdict == Verdict::Forward
         && decision.hold.is_zero()
-        && credit.is_none_or(|credit| credit.action == Action::Allow)
+        && decided_by.is_none_or(|decided_by| decided_by.action == Action::Allow)
 }
 
 // === impl ResponseObserver ===

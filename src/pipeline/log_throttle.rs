@@ -24,7 +24,7 @@ struct LoggedFailure {
     /// When it was last logged.
     at: Timestamp,
     /// The number of suppressed lines since.
-    left_out: u64,
+    suppressed: u64,
 }
 
 // === impl LogThrottle ===
@@ -49,7 +49,7 @@ impl LogThrottle {
             upstream: upstream.to_owned(),
             reason,
             at: now,
-            left_out: 0,
+            suppressed: 0,
         });
         Some(0)
     }
@@ -62,11 +62,11 @@ impl LoggedFailure {
         // A clock that was set back does not suppress lines.
         let is_due = now < self.at || now.since(self.at) >= PAUSE;
         if !is_due {
-            self.left_out += 1;
+            self.suppressed += 1;
             return None;
         }
         self.at = now;
-        Some(std::mem::take(&mut self.left_out))
+        Some(std::mem::take(&mut self.suppressed))
     }
 }
 

@@ -147,12 +147,12 @@ impl RequestContext<'_, '_> {
     }
 
     fn count_events(&self) {
-        for mark in self.decision.marks.iter() {
+        for event in self.decision.events.iter() {
             let kits = &self.state.snapshot.rule_resources;
-            let Some(kit) = kits.get(usize::from(mark.rule.0)) else {
+            let Some(kit) = kits.get(usize::from(event.rule.0)) else {
                 continue;
             };
-            match mark.event {
+            match event.event {
                 RuleEventKind::Counted => kit.metrics.matched_count.inc(),
                 RuleEventKind::Matched => kit.metrics.matched_mitigate.inc(),
                 RuleEventKind::Mitigated => kit.metrics.mitigated.inc(),

@@ -261,7 +261,7 @@ impl LoggedBody {
         let duration = state.core.instant() - state.began;
         state.metrics.request(&self.method, self.status, duration);
         if let Some(cut) = cut {
-            state.core.live.lasting.metrics.count_cut(cut);
+            state.core.live.process.metrics.count_cut(cut);
         }
         let Some(access) = &state.snapshot.access else {
             return;
@@ -303,7 +303,7 @@ impl http_body::Body for LoggedBody {
             Poll::Pending => {}
         }
         let state = &*self.state;
-        let clock = &state.core.live.lasting.clock;
+        let clock = &state.core.live.process.clock;
         state.observer.polled(&polled, &self.inner, clock);
         polled
     }
@@ -371,7 +371,7 @@ impl DetachedSlot {
         }
         let taken = core.detached.get();
         if taken >= MAX_DETACHED {
-            core.live.lasting.metrics.uncounted.inc();
+            core.live.process.metrics.uncounted.inc();
             return None;
         }
         core.detached.set(taken + 1);

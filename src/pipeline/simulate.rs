@@ -55,7 +55,7 @@ pub struct SimulationReport {
     /// The outcome.
     pub outcome: SimulatedOutcome,
     /// The rule and the action that the access log would show.
-    pub credit: Option<(Arc<str>, &'static str)>,
+    pub decided_by: Option<(Arc<str>, &'static str)>,
     /// How long the request would be held.
     pub held: Duration,
     /// The rules that tag the request.
@@ -71,7 +71,7 @@ pub struct SimulationReport {
     /// The response. `None` if the connection is closed without one.
     pub response: Option<Response<Body>>,
     /// Whether rules could count that response.
-    pub settled: bool,
+    pub response_counted: bool,
     /// The trace of each rule in the configuration, in order.
     pub rules: Vec<RuleTrace>,
 }
@@ -179,7 +179,7 @@ impl Simulation {
         let name = |rule| snapshot.rules.get(rule).map(|rule| rule.name.clone());
         SimulationReport {
             outcome: SimulatedOutcome::of(&decision, refused),
-            credit: (decision.credit).and_then(|by| Some((name(by.rule)?, by.name()))),
+            decided_by: (decision.decided_by).and_then(|by| Some((name(by.rule)?, by.name()))),
             held: decision.hold,
             tags: decision.tags.iter().filter_map(|tag| name(*tag)).collect(),
             to: target.map(RouteTarget::kind),
@@ -187,7 +187,7 @@ impl Simulation {
             route: facts.route.map(str::to_owned),
             client: facts.client,
             response: handled.map(|handled| finish(handled, snapshot, &decision, route)),
-            settled: countable,
+            response_counted: countable,
             rules,
         }
     }
@@ -293,7 +293,7 @@ impl Simulation {
         let why = "not reached: the gateway refused the request before any rule";
         SimulationReport {
             outcome: SimulatedOutcome::Refuse(malformed.reason()),
-            credit: None,
+            decided_by: None,
             held: Duration::ZERO,
             tags: Vec::new(),
             to: None,
@@ -301,7 +301,7 @@ impl Simulation {
             route: None,
             client: self.client(snapshot),
             response: Some(respond::fault_of(malformed).to_response(info)),
-            settled: false,
+            response_counted: false,
             rules: with_disabled(snapshot, trace::unreached(&snapshot.rules, why)),
         }
     }
@@ -360,8 +360,8 @@ fn with_disabled(snapshot: &Snapshot, mut traces: Vec<RuleTrace>) -> Vec<RuleTra
 impl SimulatedOutcome {
     /// `refused` is why the gateway refused a request that no rule stopped.
     fn of(decision: &Decision, refused: Option<&'static str>) -> Self {
-        let did = decision.credit.filter(|credit| !credit.dry_run);
-        let did = did.map(|credit| credit.action);
+        let did = decision.decided_by.filter(|decided_by| !decided_by.dry_run);
+        let did = did.map(|decided_by| decided_by.action);
         match (decision.verdict, refused) {
             (Verdict::Block { .. }, _) if did == Some(Action::Tarpit) => Self::Tarpit,
             (Verdict::Block { .. }, _) => Self::Block,

@@ -33,8 +33,8 @@ respond = { body = "hello" }
 fn fail(folder: &Path, paths: &[&str]) -> String {
     let config = folder.join("gateway.toml");
     std::fs::write(&config, CONFIG).unwrap();
-    let (lasting, snapshot) = load(&config, Clock::System);
-    let live = Arc::new(live(lasting, snapshot));
+    let (process, snapshot) = load(&config, Clock::System);
+    let live = Arc::new(live(process, snapshot));
     let runtime = tokio::runtime::LocalRuntime::new().unwrap();
     runtime.block_on(async {
         for path in paths {
@@ -44,7 +44,7 @@ fn fail(folder: &Path, paths: &[&str]) -> String {
     let current = live.current.load();
     let sink = current.access.as_ref().unwrap().sink();
     assert!(sink.flush(Duration::from_secs(20)));
-    live.lasting.metrics.encode()
+    live.process.metrics.encode()
 }
 
 fn load(path: &Path, clock: Clock) -> (ProcessState, Snapshot) {
@@ -52,17 +52,17 @@ fn load(path: &Path, clock: Clock) -> (ProcessState, Snapshot) {
     let (source, file) = config::load(path, &mut diagnostics);
     let file = file.unwrap();
     let blueprint = config::compile(&file, &source, clock.now(), None, &mut diagnostics).unwrap();
-    let lasting =
+    let process =
         ProcessState::new(clock, LogHandle::off(), blueprint.settings.startup.bounds).unwrap();
-    let access = lasting.open_access_log(&blueprint, None).unwrap();
-    let snapshot = lasting.install(blueprint, access, None);
-    (lasting, snapshot)
+    let access = process.open_access_log(&blueprint, None).unwrap();
+    let snapshot = process.install(blueprint, access, None);
+    (process, snapshot)
 }
 
-fn live(lasting: ProcessState, snapshot: Snapshot) -> RunningGateway {
+fn live(process: ProcessState, snapshot: Snapshot) -> RunningGateway {
     RunningGateway {
         current: Arc::new(ArcSwap::from_pointee(snapshot)),
-        lasting,
+        process,
     }
 }
 

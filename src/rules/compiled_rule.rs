@@ -18,16 +18,16 @@ pub(super) struct CompiledRule {
     /// Whether the rule counts only once the response is known, because of `count` or `cost`.
     pub(super) counts_response: bool,
     /// Whether the rule sends quota headers.
-    pub(super) tells: bool,
+    pub(super) sends_quota_headers: bool,
     /// Whether the rule's refusals carry `Retry-After`.
-    pub(super) refuses: bool,
+    pub(super) sends_retry_after: bool,
     /// Whether the rule sends quota headers and an earlier rule can send a shadow response. Its
     /// counter is then peeked at, so that the shadow response carries those headers too.
-    pub(super) shadowed: bool,
+    pub(super) peeks_after_shadow: bool,
     /// Whether cost and limit are fixed and the rule has no candidate.
     pub(super) is_plain: bool,
     /// Whether evaluation always ends here if the rule acts on every matching request.
-    pub(super) ends: bool,
+    pub(super) ends_evaluation: bool,
 }
 
 /// The limiter of a step without a counter.
@@ -38,36 +38,41 @@ const NO_LIMIT: Limiter = Limiter::new(Algorithm::SlidingWindow, 0, Duration::ZE
 impl CompiledRule {
     /// Compiles `rules`, in file order.
     pub(super) fn all(rules: Vec<Rule>) -> Vec<CompiledRule> {
-        let mut before: Vec<CompiledRule> = Vec::with_capacity(rules.len());
-        let mut shadowed = false;
+        let mut compiled: Vec<CompiledRule> = Vec::with_capacity(rules.len());
+        let mut after_shadow = false;
         for (index, rule) in (0..=u16::MAX).map(RuleIndex).zip(rules) {
-            let pretends = rule.poses_as_origin();
-            before.push(CompiledRule::new(index, rule, &before, shadowed));
-            shadowed |= pretends;
+            let can_shadow = rule.poses_as_origin();
+            compiled.push(CompiledRule::new(index, rule, &compiled, after_shadow));
+            after_shadow |= can_shadow;
         }
-        before
+        compiled
     }
 
-    /// `shadowed` is whether an earlier rule can send a shadow response.
-    fn new(index: RuleIndex, rule: Rule, before: &[CompiledRule], shadowed: bool) -> CompiledRule {
-        let has_same = |other: &&CompiledRule| {
+    /// `after_shadow` is whether an earlier rule can send a shadow response.
+    fn new(
+        index: RuleIndex,
+        rule: Rule,
+        earlier: &[CompiledRule],
+        after_shadow: bool,
+    ) -> CompiledRule {
+        let has_same_key = |other: &&CompiledRule| {
             other.rule.limiter.is_some() && other.rule.key.is_written_as(&rule.key)
         };
-        let same_key = before
+        let same_key = earlier
             .iter()
-            .find(has_same)
+            .find(has_same_key)
             .map(|other| other.step_template.rule);
         CompiledRule {
             step_template: step_template(index, &rule),
             op_if_matched: rule.op_if_both_match(),
             same_key,
             counts_response: rule.counts_response(),
-            tells: rule.sends_quota_headers(),
-            refuses: rule.refuses(),
-            shadowed: shadowed && rule.sends_quota_headers(),
+            sends_quota_headers: rule.sends_quota_headers(),
+            sends_retry_after: rule.refuses(),
+            peeks_after_shadow: after_shadow && rule.sends_quota_headers(),
             is_plain: rule.is_plain(),
             // After a shadow response, later rules are still peeked at for their quota headers.
-            ends: rule.ends_pass() && !rule.action.poses_as_origin(),
+            ends_evaluation: rule.is_terminal() && !rule.action.poses_as_origin(),
             rule,
         }
     }
@@ -98,7 +103,7 @@ fn step_template(index: RuleIndex, rule: &Rule) -> Step {
         patience: rule.max_hold(),
         candidate: false,
         acts: false,
-        ends_pass: rule.ends_pass(),
+        ends_pass: rule.is_terminal(),
         peek_after_end: false,
         on_failure: rule.on_store_failure,
     }

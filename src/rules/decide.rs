@@ -30,23 +30,23 @@ impl RuleSet {
                 continue;
             };
             if step.candidate {
-                candidate = Some(acted(step, step_result));
+                candidate = Some(is_mitigated(step, step_result));
             } else if let Some(end) = ended_at {
-                decision.take_after_end(plan, &compiled.rule, (step, step_result), end);
+                decision.add_peeked(plan, &compiled.rule, (step, step_result), end);
             } else {
                 if let Some(candidate) = candidate.take() {
                     decision.compare(step, step_result, candidate);
                 }
-                let ends = decision.take(compiled, step, step_result);
+                let ends = decision.add_result(compiled, step, step_result);
                 ended_at = ends.then_some(step_result.step);
             }
         }
     }
 
     /// Adds the rules that count the response to `decision`: their events and quota headers.
-    pub fn settled(&self, decision: &mut Decision, settled: &Plan) {
+    pub fn add_response_phase(&self, decision: &mut Decision, settled: &Plan) {
         for step in settled.steps.iter().filter(|step| !step.candidate) {
-            decision.mark(step);
+            decision.add_match_events(step);
         }
         decision.add_settled_quotas(self, settled);
     }
@@ -66,13 +66,13 @@ impl Decision {
 
     /// Adds one rule's result; returns whether evaluation ends here.
     #[inline(always)]
-    fn take(&mut self, compiled: &CompiledRule, step: &Step, result: &StepResult) -> bool {
-        self.mark(step);
-        if compiled.tells {
+    fn add_result(&mut self, compiled: &CompiledRule, step: &Step, result: &StepResult) -> bool {
+        self.add_match_events(step);
+        if compiled.sends_quota_headers {
             self.add_quota(&compiled.rule, step, result);
         }
-        if acted(step, result) {
-            return self.take_acted(&compiled.rule, step, result);
+        if is_mitigated(step, result) {
+            return self.add_mitigation(&compiled.rule, step, result);
         }
         if result.reading.is_some_and(|reading| reading.waits()) {
             self.queue(&compiled.rule, step, result);
@@ -82,26 +82,26 @@ impl Decision {
 
     /// Adds a rule that acts, or would act; returns whether evaluation ends here.
     #[inline(never)]
-    fn take_acted(&mut self, rule: &Rule, step: &Step, result: &StepResult) -> bool {
+    fn add_mitigation(&mut self, rule: &Rule, step: &Step, result: &StepResult) -> bool {
         let event = if rule.dry_run {
             RuleEventKind::WouldMitigate
         } else {
             RuleEventKind::Mitigated
         };
-        self.marks.push(RuleEvent {
+        self.events.push(RuleEvent {
             rule: step.rule,
             event,
         });
-        let credit = DecidedBy {
+        let decided_by = DecidedBy {
             rule: step.rule,
             action: rule.action,
             dry_run: rule.dry_run,
         };
         if rule.dry_run {
-            self.credit.get_or_insert(credit);
+            self.decided_by.get_or_insert(decided_by);
             return false;
         }
-        let ends = self.act(credit);
+        let ends = self.act(decided_by);
         self.hold_for(rule, (step, result));
         ends
     }
@@ -110,7 +110,7 @@ impl Decision {
     /// rule: how long it would refuse, or its quota headers. For an earlier rule that this request
     /// filled up: how long it would refuse a retry.
     #[inline(never)]
-    fn take_after_end(
+    fn add_peeked(
         &mut self,
         plan: &Plan,
         rule: &Rule,
@@ -130,7 +130,7 @@ impl Decision {
             return;
         }
         let stops = blocks || matches!(self.verdict, Verdict::Shadow { .. });
-        if stops && rule.refuses() && acted(step, result) && !plan.is_cut_before(result) {
+        if stops && rule.refuses() && is_mitigated(step, result) && !plan.is_cut_before(result) {
             self.extend_retry_after(retry_wait(result, self.at));
         }
         if self.verdict.poses_as_origin() {
@@ -141,28 +141,28 @@ impl Decision {
     /// Records a difference between a rule and its candidate.
     #[cold]
     fn compare(&mut self, step: &Step, result: &StepResult, candidate: bool) {
-        let event = match (acted(step, result), candidate) {
+        let event = match (is_mitigated(step, result), candidate) {
             (false, true) => RuleEventKind::CandidateActs,
             (true, false) => RuleEventKind::CandidatePasses,
             _ => return,
         };
-        self.marks.push(RuleEvent {
+        self.events.push(RuleEvent {
             rule: step.rule,
             event,
         });
     }
 
     #[inline]
-    fn mark(&mut self, step: &Step) {
+    fn add_match_events(&mut self, step: &Step) {
         let rule = step.rule;
         if step.op.counts() {
-            self.marks.push(RuleEvent {
+            self.events.push(RuleEvent {
                 rule,
                 event: RuleEventKind::Counted,
             });
         }
         if step.acts {
-            self.marks.push(RuleEvent {
+            self.events.push(RuleEvent {
                 rule,
                 event: RuleEventKind::Matched,
             });
@@ -170,9 +170,9 @@ impl Decision {
     }
 
     /// Applies an action to the request; returns whether evaluation ends here.
-    pub(super) fn act(&mut self, credit: DecidedBy) -> bool {
-        let rule = credit.rule;
-        match credit.action {
+    pub(super) fn act(&mut self, decided_by: DecidedBy) -> bool {
+        let rule = decided_by.rule;
+        match decided_by.action {
             Action::Delay | Action::Log => {}
             Action::Tag => self.tags.push(rule),
             Action::Allow => {
@@ -188,12 +188,12 @@ impl Decision {
                 self.verdict = Verdict::Block { rule, retry_after };
             }
         }
-        if credit.action.is_terminal() {
-            self.credit = Some(credit);
+        if decided_by.action.is_terminal() {
+            self.decided_by = Some(decided_by);
         } else {
-            self.credit.get_or_insert(credit);
+            self.decided_by.get_or_insert(decided_by);
         }
-        credit.action.is_terminal()
+        decided_by.action.is_terminal()
     }
 
     /// Sets how long an action holds the request, or refuses retries. An action that stops the
@@ -237,6 +237,6 @@ impl Plan {
 
 /// Whether the rule acts on the request, or would act.
 #[inline]
-pub(super) fn acted(step: &Step, result: &StepResult) -> bool {
+pub(super) fn is_mitigated(step: &Step, result: &StepResult) -> bool {
     step.acts && result.status != KeyStatus::Within
 }

@@ -69,7 +69,7 @@ impl Decision {
             dry_run: false,
         });
         self.tags.sort();
-        self.marks.push(RuleEvent {
+        self.events.push(RuleEvent {
             rule: index,
             event: RuleEventKind::Mitigated,
         });
@@ -83,18 +83,18 @@ impl Decision {
     /// Drops the events of later rules that are no longer reached. Their counters stay charged.
     fn forget_after(&mut self, index: RuleIndex, action: Action) {
         let ends = action.is_terminal();
-        self.credit = self.credit.filter(|credit| {
-            let stays = credit.action.is_terminal() && !credit.dry_run && !ends;
-            credit.rule < index || stays
+        self.decided_by = self.decided_by.filter(|decided_by| {
+            let stays = decided_by.action.is_terminal() && !decided_by.dry_run && !ends;
+            decided_by.rule < index || stays
         });
-        let undone = |mark: &RuleEvent| {
+        let is_undone = |event: &RuleEvent| {
             let acted = matches!(
-                mark.event,
+                event.event,
                 RuleEventKind::Mitigated | RuleEventKind::WouldMitigate
             );
-            ends && acted && mark.rule > index
+            ends && acted && event.rule > index
         };
-        self.marks.retain(|mark| !undone(mark));
+        self.events.retain(|event| !is_undone(event));
         self.tags.retain(|tag| !ends || *tag < index);
     }
 

@@ -72,7 +72,7 @@ impl PrefilterIndex {
         }
         let mut groups = Vec::with_capacity(sites.len());
         for (site, hints) in sites {
-            match GuardGroup::new(site.place, &hints) {
+            match GuardGroup::new(site.source, &hints) {
                 Some(group) => groups.push(group),
                 None => hints.iter().for_each(|(_, rule)| set(&mut always, *rule)),
             }
@@ -94,7 +94,7 @@ impl PrefilterIndex {
     /// A group is searched only after the rules before its first one have been evaluated, so a
     /// value that is costly to read is not read if evaluation ends earlier.
     #[inline(always)]
-    pub(super) fn candidates(
+    pub(super) fn for_each_match(
         &self,
         context: &EvalContext<'_>,
         mut visit: impl FnMut(RuleIndex) -> ControlFlow<()>,

@@ -29,20 +29,24 @@ impl LimitJitter {
         key: &[u8],
         facts: &dyn FieldFacts,
     ) -> Limiter {
-        let moment = facts.int(fields::TIMESTAMP);
-        let luck = draw_number(identity, key, moment.unwrap_or_default().div_euclid(HOUR));
+        let timestamp = facts.int(fields::TIMESTAMP);
+        let random = draw_number(
+            identity,
+            key,
+            timestamp.unwrap_or_default().div_euclid(HOUR),
+        );
         Limiter {
-            limit: self.within(limiter.limit, luck),
-            burst: self.within(limiter.burst, luck),
+            limit: self.within(limiter.limit, random),
+            burst: self.within(limiter.burst, random),
             ..limiter
         }
     }
 
     /// A uniformly distributed number near `limit`.
-    fn within(self, limit: u64, luck: u64) -> u64 {
+    fn within(self, limit: u64, random: u64) -> u64 {
         let share = WHOLE.min(self.0.into());
         let span = u128::from(limit) * u128::from(share) / u128::from(WHOLE);
-        let drawn = (u128::from(luck) * (2 * span + 1)) >> 64;
+        let drawn = (u128::from(random) * (2 * span + 1)) >> 64;
         let drawn = u128::from(limit) - span + drawn;
         u64::try_from(drawn).unwrap_or(u64::MAX).max(1)
     }

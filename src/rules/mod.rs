@@ -266,17 +266,17 @@ impl RuleSet {
         self.counts_responses
     }
 
-    /// Whether a rule may count the response to this request. `before` is the first rule that the
-    /// request did not reach.
-    pub fn may_count_response(&self, facts: &dyn FieldFacts, before: Option<RuleIndex>) -> bool {
+    /// Whether a rule may count the response to this request. `unreached` is the first rule that the
+    /// request did not reach; `None` if it reached all rules.
+    pub fn may_count_response(&self, facts: &dyn FieldFacts, unreached: Option<RuleIndex>) -> bool {
         let mut found = None;
         if let Some(index) = &self.awaiting {
-            index.candidates(&EvalContext::of(facts), |rule| {
+            index.for_each_match(&EvalContext::of(facts), |rule| {
                 found = Some(rule);
                 ControlFlow::Break(())
             });
         }
-        found.is_some_and(|rule| before.is_none_or(|end| rule < end))
+        found.is_some_and(|rule| unreached.is_none_or(|first| rule < first))
     }
 
     /// Whether any rule takes leases.

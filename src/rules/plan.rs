@@ -180,8 +180,8 @@ impl BanLength {
             BanLength::For(length) => *length,
             BanLength::Escalating(lengths) => {
                 let last = lengths.len().saturating_sub(1);
-                let place = usize::try_from(offence).unwrap_or(last).min(last);
-                lengths.get(place).copied().unwrap_or_default()
+                let position = usize::try_from(offence).unwrap_or(last).min(last);
+                lengths.get(position).copied().unwrap_or_default()
             }
         }
     }
@@ -253,14 +253,14 @@ impl Plan {
         let is_closed =
             |step: &Step| step.op != StepOp::Always && step.on_failure == OnStoreFailure::Closed;
         let first_closed = self.steps.iter().position(is_closed);
-        let closed = first_closed
+        let refusing_rule = first_closed
             .and_then(|index| self.steps.get(index))
             .map(|step| step.rule);
         self.steps
             .truncate(first_closed.unwrap_or(self.steps.len()));
         self.steps
             .retain(|step| step.op == StepOp::Always || step.on_failure == OnStoreFailure::Local);
-        closed
+        refusing_rule
     }
 
     /// The leases that this plan takes. `None` if no step takes one.

@@ -31,7 +31,7 @@ impl RuleSet {
     /// Writes the plan of [`RuleSet::plan`] into an empty `plan`, to avoid copying it.
     pub fn plan_into(&self, facts: &dyn FieldFacts, plan: &mut Plan) {
         if let Some(index) = &self.planning {
-            return self.plan_found(index, facts, plan);
+            return self.plan_indexed(index, facts, plan);
         }
         let memo = FieldMemo::default();
         let context = EvalContext::remembering(facts, &memo);
@@ -42,22 +42,27 @@ impl RuleSet {
         }
     }
 
-    /// The counter operations to carry out once the response is known. `before` is the first rule
-    /// that the request did not reach.
-    pub fn settle(&self, facts: &dyn FieldFacts, before: Option<RuleIndex>) -> Plan {
+    /// The counter operations to carry out once the response is known. `unreached` is the first
+    /// rule that the request did not reach; `None` if it reached all rules.
+    pub fn settle(&self, facts: &dyn FieldFacts, unreached: Option<RuleIndex>) -> Plan {
         let mut plan = Plan::default();
-        self.settle_into(facts, before, &mut plan);
+        self.settle_into(facts, unreached, &mut plan);
         plan
     }
 
     /// Writes the plan of [`RuleSet::settle`] into an empty `plan`, to avoid copying it.
-    pub fn settle_into(&self, facts: &dyn FieldFacts, before: Option<RuleIndex>, plan: &mut Plan) {
+    pub fn settle_into(
+        &self,
+        facts: &dyn FieldFacts,
+        unreached: Option<RuleIndex>,
+        plan: &mut Plan,
+    ) {
         if let Some(index) = &self.settling {
-            return self.settle_found(index, facts, before, plan);
+            return self.settle_indexed(index, facts, unreached, plan);
         }
         let context = EvalContext::of(facts);
         for compiled in &self.compiled_rules {
-            if before.is_some_and(|end| compiled.step_template.rule >= end) {
+            if unreached.is_some_and(|first| compiled.step_template.rule >= first) {
                 break;
             }
             compiled.count(&context, plan);
@@ -66,29 +71,29 @@ impl RuleSet {
 
     /// Plans with the index. Not inlined, so that small rule sets do not pay for the stack space of the found rules.
     #[inline(never)]
-    fn plan_found(&self, index: &PrefilterIndex, facts: &dyn FieldFacts, plan: &mut Plan) {
+    fn plan_indexed(&self, index: &PrefilterIndex, facts: &dyn FieldFacts, plan: &mut Plan) {
         let memo = FieldMemo::default();
         let context = EvalContext::remembering(facts, &memo);
-        index.candidates(&context, |index| match self.compiled(index) {
+        index.for_each_match(&context, |rule| match self.compiled(rule) {
             Some(compiled) if compiled.plan_request(&context, plan) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         });
     }
 
     #[inline(never)]
-    fn settle_found(
+    fn settle_indexed(
         &self,
         index: &PrefilterIndex,
         facts: &dyn FieldFacts,
-        before: Option<RuleIndex>,
+        unreached: Option<RuleIndex>,
         plan: &mut Plan,
     ) {
         let context = EvalContext::of(facts);
-        index.candidates(&context, |index| {
-            if before.is_some_and(|end| index >= end) {
+        index.for_each_match(&context, |rule| {
+            if unreached.is_some_and(|first| rule >= first) {
                 return ControlFlow::Break(());
             }
-            if let Some(compiled) = self.compiled(index) {
+            if let Some(compiled) = self.compiled(rule) {
                 compiled.count(&context, plan);
             }
             ControlFlow::Continue(())
@@ -115,15 +120,15 @@ impl CompiledRule {
     #[inline(never)]
     fn plan_separate(&self, context: &EvalContext<'_>, plan: &mut Plan) -> bool {
         match self.rule.op(self.rule.matches(context)) {
-            Some((op, acts)) => self.add(op, acts, context, plan),
+            Some((op, mitigates)) => self.add(op, mitigates, context, plan),
             None => false,
         }
     }
 
     /// Adds a step. Returns `true` if no later rule is reached.
     #[inline(always)]
-    fn add(&self, op: StepOp, acts: bool, context: &EvalContext<'_>, plan: &mut Plan) -> bool {
-        plan.push(self, op, acts, context) && self.ends && op == StepOp::Always
+    fn add(&self, op: StepOp, mitigates: bool, context: &EvalContext<'_>, plan: &mut Plan) -> bool {
+        plan.push(self, op, mitigates, context) && self.ends_evaluation && op == StepOp::Always
     }
 
     /// Adds a charge for the response, if the rule counts it.
@@ -136,7 +141,8 @@ impl CompiledRule {
 
     /// A step with this operation, and with the rule's cost if that is fixed.
     #[inline(always)]
-    fn step(&self, key: Range<u32>, op: StepOp, acts: bool) -> Step {
+    fn step(&self, key: Range<u32>, op: StepOp, mitigates: bool) -> Step {
+        let extends_retry_after = mitigates && self.sends_retry_after;
         Step {
             key,
             cost: if op.counts() {
@@ -145,8 +151,8 @@ impl CompiledRule {
                 1
             },
             op,
-            acts,
-            peek_after_end: acts && self.refuses || self.shadowed,
+            acts: mitigates,
+            peek_after_end: extends_retry_after || self.peeks_after_shadow,
             ..self.step_template.clone()
         }
     }
@@ -163,7 +169,7 @@ impl Rule {
                 mitigates: false,
             },
             RuleScope::Same(_) => RuleMatch {
-                counts: self.known(true),
+                counts: self.counts_now(true),
                 mitigates: true,
             },
             RuleScope::Separate { count, mitigate } => RuleMatch {
@@ -177,28 +183,32 @@ impl Rule {
         if count.reads_response() {
             None
         } else {
-            self.known(count.holds(context))
+            self.counts_now(count.holds(context))
         }
     }
 
     /// Whether the request is counted now, given the value of `count`. `None` if the cost is not known yet.
-    fn known(&self, counts: bool) -> Option<bool> {
-        (!counts || !self.cost.reads_response()).then_some(counts)
+    fn counts_now(&self, counts: bool) -> Option<bool> {
+        if counts && self.cost.reads_response() {
+            None
+        } else {
+            Some(counts)
+        }
     }
 
     /// The counter operation, and whether the request matches `mitigate`. `None` if the rule has no
     /// step for this request.
     pub(super) fn op(&self, matched: RuleMatch) -> Option<(StepOp, bool)> {
-        let acts = matched.mitigates;
+        let mitigates = matched.mitigates;
         if self.limiter.is_none() {
-            return acts.then_some((StepOp::Always, true));
+            return mitigates.then_some((StepOp::Always, true));
         }
-        match (matched.counts, acts) {
+        match (matched.counts, mitigates) {
             (Some(false), false) => None,
             (Some(true), true) => Some((StepOp::Admit, true)),
             (Some(true), false) => Some((StepOp::Charge, false)),
             // The quota headers show the counter as of the request.
-            (None, _) if self.sends_quota_headers() => Some((StepOp::Peek, acts)),
+            (None, _) if self.sends_quota_headers() => Some((StepOp::Peek, mitigates)),
             (None, false) => None,
             (_, true) => Some((self.uncounted_op(), true)),
         }
@@ -207,7 +217,7 @@ impl Rule {
     /// The operation of [`Rule::op`] if `count` and `mitigate` are one expression that matches.
     pub(super) fn op_if_both_match(&self) -> StepOp {
         let matched = RuleMatch {
-            counts: self.known(true),
+            counts: self.counts_now(true),
             mitigates: true,
         };
         self.op(matched).map_or(StepOp::Pass, |(op, _)| op)
@@ -234,7 +244,7 @@ impl Rule {
         }
     }
 
-    pub(super) fn ends_pass(&self) -> bool {
+    pub(super) fn is_terminal(&self) -> bool {
         self.action.is_terminal() && !self.dry_run
     }
 
@@ -258,16 +268,16 @@ impl Plan {
         &mut self,
         compiled: &CompiledRule,
         op: StepOp,
-        acts: bool,
+        mitigates: bool,
         context: &EvalContext<'_>,
     ) -> bool {
         if !compiled.is_plain {
-            return self.push_unusual(compiled, op, acts, context);
+            return self.push_computed(compiled, op, mitigates, context);
         }
         let Some(key) = self.write(compiled, op, context) else {
             return false;
         };
-        self.steps.push(compiled.step(key, op, acts));
+        self.steps.push(compiled.step(key, op, mitigates));
         true
     }
 
@@ -284,8 +294,8 @@ impl Plan {
         if op == StepOp::Always {
             return Some(start as u32..start as u32);
         }
-        if let Some(before) = compiled.same_key {
-            let written = |step: &&Step| step.rule == before && step.op != StepOp::Always;
+        if let Some(earlier) = compiled.same_key {
+            let written = |step: &&Step| step.rule == earlier && step.op != StepOp::Always;
             if let Some(step) = self.steps.iter().find(written) {
                 return Some(step.key.clone());
             }
@@ -299,11 +309,11 @@ impl Plan {
 
     /// [`Plan::push`] of a step with a computed cost, a jittered limit or a candidate.
     #[inline(never)]
-    fn push_unusual(
+    fn push_computed(
         &mut self,
         compiled: &CompiledRule,
         op: StepOp,
-        acts: bool,
+        mitigates: bool,
         context: &EvalContext<'_>,
     ) -> bool {
         let (rule, facts) = (&compiled.rule, context.facts());
@@ -318,11 +328,11 @@ impl Plan {
         let Some(key) = self.write(compiled, op, context) else {
             return false;
         };
-        let mut step = compiled.step(key, op, acts);
+        let mut step = compiled.step(key, op, mitigates);
         step.cost = cost;
         if op != StepOp::Always {
             self.push_candidate(rule, &step, facts);
-            step.limiter = self.drawn(rule, &step, facts);
+            step.limiter = self.jittered_limiter(rule, &step, facts);
         }
         self.steps.push(step);
         true
@@ -330,14 +340,14 @@ impl Plan {
 
     /// Adds a step for the rule's candidate, if it has one.
     fn push_candidate(&mut self, rule: &Rule, step: &Step, facts: &dyn FieldFacts) {
-        if let Some(mut beside) = rule.candidate.and_then(|c| step.candidate_step(rule, c)) {
+        if let Some(mut candidate) = rule.candidate.and_then(|c| step.candidate_step(rule, c)) {
             // The candidate shares the rule's jitter draw, so only the limiter differs.
-            beside.limiter = self.drawn(rule, &beside, facts);
-            self.steps.push(beside);
+            candidate.limiter = self.jittered_limiter(rule, &candidate, facts);
+            self.steps.push(candidate);
         }
     }
 
-    fn drawn(&self, rule: &Rule, step: &Step, facts: &dyn FieldFacts) -> Limiter {
+    fn jittered_limiter(&self, rule: &Rule, step: &Step, facts: &dyn FieldFacts) -> Limiter {
         let (jitter, key) = (rule.jitter, self.key(step));
         match jitter.0 {
             0 => step.limiter,

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use super::decide::acted;
+use super::decide::is_mitigated;
 use super::{KeyStatus, Plan, Rule, RuleSet, Step, StepOp, StepResult};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, PendingQuota, QuotaStatus};
@@ -41,7 +41,7 @@ impl Decision {
         let Some((remaining, reset)) = left(step, result, self.at) else {
             return;
         };
-        let acted = acted(step, result);
+        let acted = is_mitigated(step, result);
         if acted || step.op.counts() {
             self.quotas.push(quota(rule, step, remaining, reset, acted));
         } else if rule.counts_response() {
@@ -105,7 +105,7 @@ fn left(step: &Step, result: &StepResult, at: Timestamp) -> Option<(u64, Duratio
     let reading = result.reading?;
     let reset = if step.limiter.algorithm.holds_leases() {
         SLOT_HINT
-    } else if acted(step, result) {
+    } else if is_mitigated(step, result) {
         // If no wait helps, the time until the counter is empty.
         reading.retry_after().unwrap_or(reading.reset_after())
     } else {

@@ -62,7 +62,7 @@ pub struct RuleTrace {
     pub key: Option<String>,
     /// The key parts, as written and as counted. `None` if the part is missing.
     pub key_parts: Vec<(String, Option<String>)>,
-    /// The units used, at most [`RuleTrace::room`]. `None` if the counter was not read or the key is banned.
+    /// The units used, at most [`RuleTrace::capacity`]. `None` if the counter was not read or the key is banned.
     pub value: Option<u64>,
     /// The limit of this key, after jitter. `None` if the rule has no limit.
     pub limit: Option<u64>,
@@ -70,7 +70,7 @@ pub struct RuleTrace {
     pub drawn_from: Option<u64>,
     /// The most units admitted at once: the limit, the burst, or the queue plus the request that is
     /// forwarded at once. `None` if the rule has no limit.
-    pub room: Option<u64>,
+    pub capacity: Option<u64>,
     /// The units left. `None` if the counter was not read.
     pub remaining: Option<u64>,
     /// The cost of the request or its response. `None` if it is not counted.
@@ -99,7 +99,7 @@ pub struct CandidateTrace {
     /// The candidate's limit for this key.
     pub limit: u64,
     /// The most units that the candidate admits at once.
-    pub room: u64,
+    pub capacity: u64,
     /// The units left. `None` if the counter was not read.
     pub remaining: Option<u64>,
     /// How long the candidate would ban the key from now on. `None` if it would not.
@@ -131,7 +131,7 @@ pub enum TraceVerdict {
 pub fn unreached(rules: &RuleSet, why: &str) -> Vec<RuleTrace> {
     let unreached = |rule: &Rule| RuleTrace {
         limit: rule.limiter.map(|limiter| limiter.limit),
-        room: rule.limiter.map(|limiter| limiter.capacity()),
+        capacity: rule.limiter.map(|limiter| limiter.capacity()),
         counts_response: rule.counts_response(),
         ..RuleTrace::untouched(&rule.name, TraceVerdict::NotReached, why)
     };
@@ -157,7 +157,7 @@ impl RuleTrace {
             value: None,
             limit: None,
             drawn_from: None,
-            room: None,
+            capacity: None,
             remaining: None,
             cost: None,
             held_for: None,
@@ -231,13 +231,13 @@ impl RequestPass<'_> {
             value: value.flatten(),
             limit,
             drawn_from: own.filter(|_| own != limit),
-            room: limiter.map(|limiter| limiter.capacity()),
+            capacity: limiter.map(|limiter| limiter.capacity()),
             remaining,
             cost: met.cost(),
             held_for: met.held_for(),
             banned_for: met.own.banned_for(self.now),
             verdict: met.verdict(),
-            candidate: met.tried(),
+            candidate: met.candidate_trace(),
             why: reason::why(&met, &conditions),
             conditions,
             key_parts: (parts.into_iter())
@@ -253,7 +253,7 @@ impl RequestPass<'_> {
         } else {
             matched.counts
         };
-        let stand = |candidate: bool| {
+        let traced = |candidate: bool| {
             let of = |(plan, result): (&'a Plan, &'a PlanResult)| {
                 found((index, candidate), plan, result)
             };
@@ -266,27 +266,28 @@ impl RequestPass<'_> {
         RuleEncounter {
             matched,
             counts,
-            own: stand(false),
-            candidate: stand(true),
-            absent: self.absent(rule).filter(|_| concerns),
-            ended_by: self.ender(index),
+            own: traced(false),
+            candidate: traced(true),
+            missing_part: self.missing_part(rule).filter(|_| concerns),
+            ended_by: self.rule_that_ended(index),
             decision: self.decision,
             now: self.now,
             rule,
         }
     }
 
-    fn absent<'a>(&self, rule: &'a Rule) -> Option<&'a str> {
+    fn missing_part<'a>(&self, rule: &'a Rule) -> Option<&'a str> {
         let skips = rule.limiter.is_some() && rule.key.missing == MissingPart::Skip;
         let mut parts = rule.key.parts.iter().filter(|_| skips);
-        let absent = parts.find(|part| part.scalar.eval(self.facts).is_none());
-        absent.map(|part| part.scalar.source())
+        let missing_part = parts.find(|part| part.scalar.eval(self.facts).is_none());
+        missing_part.map(|part| part.scalar.source())
     }
 
-    fn ender(&self, index: RuleIndex) -> Option<&Rule> {
-        let credit = self.decision.credit?;
-        let ends = credit.action.is_terminal() && !credit.dry_run && credit.rule < index;
-        self.rules.get(credit.rule).filter(|_| ends)
+    fn rule_that_ended(&self, index: RuleIndex) -> Option<&Rule> {
+        let decided_by = self.decision.decided_by?;
+        let ends =
+            decided_by.action.is_terminal() && !decided_by.dry_run && decided_by.rule < index;
+        self.rules.get(decided_by.rule).filter(|_| ends)
     }
 
     fn conditions(&self, rule: &Rule) -> Vec<(&'static str, TracedCondition)> {

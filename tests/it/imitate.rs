@@ -435,6 +435,6 @@ fn every_held_shadow_response_is_released() {
         let shadow = shadowed(&gateway, Way::Plain, "GET", "/");
         assert_eq!(shadow.header("server"), Some("nginx/1.27.0"));
     }
-    let held = &gateway.gateway().live().lasting.held;
+    let held = &gateway.gateway().live().process.held;
     wait_until("nobody is held", || held.load(Ordering::Relaxed) == 0);
 }

@@ -223,7 +223,7 @@ fn a_refused_configuration_has_no_effect() {
         unwritten.display(),
         busy.local_addr().unwrap()
     );
-    let rules = || gateway.gateway().live().lasting.rules.lock().rules();
+    let rules = || gateway.gateway().live().process.rules.lock().rules();
     let series = || {
         let metrics = gateway.metrics();
         let lines = metrics.lines().map(|line| line.split(' ').next().unwrap());

@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 
-use super::{ExplainedRequest, Story};
+use super::{ExplainOutput, ExplainedRequest};
 use crate::pipeline::simulate::{SimulatedOutcome, SimulationReport};
 use crate::rules::trace::{RuleTrace, TraceVerdict, TracedCondition};
 
 /// Renders the whole report.
-pub fn human(story: &Story) -> String {
-    let last = &story.last;
+pub fn human(output: &ExplainOutput) -> String {
+    let last = &output.last;
     let mut text = String::new();
-    if story.lines.len() > 1 {
-        repeats(story, &mut text);
+    if output.lines.len() > 1 {
+        repeats(output, &mut text);
     }
     let _ = writeln!(text, "{}", decision(last));
     let route = match &last.route {
         Some(template) => format!(", route {template}"),
         None => String::new(),
     };
-    let _ = writeln!(text, "  {} from {}{route}", story.request, last.client);
-    for note in &story.notes {
+    let _ = writeln!(text, "  {} from {}{route}", output.request, last.client);
+    for note in &output.notes {
         let _ = writeln!(text, "  note: {note}");
     }
     if last.rules.is_empty() {
@@ -46,15 +46,15 @@ pub fn line(report: &SimulationReport) -> String {
     }
 }
 
-fn repeats(story: &Story, text: &mut String) {
-    let width = story.lines.len().to_string().len();
-    let times: Vec<String> = story.lines.iter().map(|line| seconds(line.at)).collect();
+fn repeats(output: &ExplainOutput, text: &mut String) {
+    let width = output.lines.len().to_string().len();
+    let times: Vec<String> = output.lines.iter().map(|line| seconds(line.at)).collect();
     let widest = times.iter().map(String::len).max().unwrap_or(0);
-    for ((number, line), at) in (1..).zip(&story.lines).zip(times) {
+    for ((number, line), at) in (1..).zip(&output.lines).zip(times) {
         let _ = writeln!(text, "{number:>width$}  {at:>widest$}  {}", line.text);
     }
-    let what = |line: &ExplainedRequest| (line.outcome, line.credit.clone());
-    let pairs = story.lines.iter().zip(story.lines.iter().skip(1));
+    let what = |line: &ExplainedRequest| (line.outcome, line.decided_by.clone());
+    let pairs = output.lines.iter().zip(output.lines.iter().skip(1));
     let changed = (2..)
         .zip(pairs)
         .find(|(_, (before, after))| what(before) != what(after));
@@ -62,7 +62,7 @@ fn repeats(story: &Story, text: &mut String) {
         Some((number, _)) => writeln!(text, "\nThe decision first changed at request {number}."),
         None => writeln!(text, "\nThe decision never changed."),
     };
-    let _ = writeln!(text, "Request {} in detail:\n", story.lines.len());
+    let _ = writeln!(text, "Request {} in detail:\n", output.lines.len());
 }
 
 fn count(trace: &RuleTrace) -> Option<String> {
@@ -85,8 +85,8 @@ fn decision(report: &SimulationReport) -> String {
 
 fn what(report: &SimulationReport) -> String {
     let status = status(report);
-    let rule = report.credit.as_ref().map_or("", |(rule, _)| rule);
-    let did = report.credit.as_ref().map_or("", |(_, action)| action);
+    let rule = report.decided_by.as_ref().map_or("", |(rule, _)| rule);
+    let did = report.decided_by.as_ref().map_or("", |(_, action)| action);
     match report.outcome {
         SimulatedOutcome::Block | SimulatedOutcome::Tarpit => {
             match header(report, RETRY_AFTER.as_str()) {
@@ -182,7 +182,7 @@ fn counter(trace: &RuleTrace, text: &mut String) {
         let _ = writeln!(text, "  held      for {}", seconds(held));
     }
     if let Some(tried) = &trace.candidate {
-        let used = standing(tried.value, Some(tried.room), tried.banned_for);
+        let used = usage(tried.value, Some(tried.capacity), tried.banned_for);
         let used = used.map_or(String::new(), |used| format!(", {used}"));
         let _ = writeln!(text, "  candidate {}{used}", tried.verdict.name());
     }
@@ -201,13 +201,17 @@ fn key(trace: &RuleTrace) -> String {
 }
 
 fn used(trace: &RuleTrace) -> Option<String> {
-    standing(trace.value, trace.room, trace.banned_for)
+    usage(trace.value, trace.capacity, trace.banned_for)
 }
 
-fn standing(value: Option<u64>, room: Option<u64>, banned_for: Option<Duration>) -> Option<String> {
+fn usage(
+    value: Option<u64>,
+    capacity: Option<u64>,
+    banned_for: Option<Duration>,
+) -> Option<String> {
     match (value, banned_for) {
         (_, Some(left)) => Some(format!("banned for {}s", left.as_millis().div_ceil(1000))),
-        (Some(value), None) => Some(format!("{value} of {}", room?)),
+        (Some(value), None) => Some(format!("{value} of {}", capacity?)),
         (None, None) => None,
     }
 }

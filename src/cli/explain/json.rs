@@ -5,28 +5,28 @@ use std::time::Duration;
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
-use super::Story;
+use super::ExplainOutput;
 use crate::expr;
 use crate::observe::Redactor;
 use crate::pipeline::simulate::{SimulatedOutcome, SimulationReport};
 use crate::rules::trace::{CandidateTrace, RuleTrace, TracedCondition, TracedValue};
 
 /// Renders the full report of the last request and a summary line for each request.
-pub(super) fn json(story: &Story, redactor: &Redactor) -> Value {
-    let mut value = report(&story.last, redactor);
+pub(super) fn json(output: &ExplainOutput, redactor: &Redactor) -> Value {
+    let mut value = report(&output.last, redactor);
     if let Some(object) = value.as_object_mut() {
-        let lines = (1..).zip(&story.lines).map(|(number, line)| {
+        let lines = (1..).zip(&output.lines).map(|(number, line)| {
             json!({
                 "request": number,
                 "at_ms": millis(line.at),
                 "decision": name(line.outcome),
-                "rule": line.credit.as_ref().map(|(rule, _)| &**rule),
-                "action": line.credit.as_ref().map(|(_, action)| action),
+                "rule": line.decided_by.as_ref().map(|(rule, _)| &**rule),
+                "action": line.decided_by.as_ref().map(|(_, action)| action),
                 "status": line.status.map(|status| status.as_u16()),
             })
         });
-        object.insert("request".into(), json!(story.request));
-        object.insert("notes".into(), json!(story.notes));
+        object.insert("request".into(), json!(output.request));
+        object.insert("notes".into(), json!(output.notes));
         object.insert("repeat".into(), lines.collect());
     }
     value
@@ -40,8 +40,8 @@ pub fn report(report: &SimulationReport, redactor: &Redactor) -> Value {
     };
     json!({
         "decision": name(report.outcome),
-        "rule": report.credit.as_ref().map(|(rule, _)| &**rule),
-        "action": report.credit.as_ref().map(|(_, action)| action),
+        "rule": report.decided_by.as_ref().map(|(rule, _)| &**rule),
+        "action": report.decided_by.as_ref().map(|(_, action)| action),
         "reason": reason,
         "client": report.client.to_string(),
         "route": report.route,
@@ -103,7 +103,7 @@ fn trace(trace: &RuleTrace) -> Value {
         "remaining": trace.remaining,
         "verdict": trace.verdict.name(),
         "why": trace.why,
-        "room": trace.room,
+        "room": trace.capacity,
         "drawn_from": trace.drawn_from,
         "cost": trace.cost,
         "held_ms": trace.held_for.map(millis),
@@ -120,7 +120,7 @@ fn tried(tried: &CandidateTrace) -> Value {
         "verdict": tried.verdict.name(),
         "value": tried.value,
         "limit": tried.limit,
-        "room": tried.room,
+        "room": tried.capacity,
         "remaining": tried.remaining,
         "banned_for_ms": tried.banned_for.map(millis),
     })

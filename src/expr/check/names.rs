@@ -105,8 +105,8 @@ impl Checker<'_> {
             (Ok(term), Some(source)) => Some(OperandShape::List(source, term)),
             (Ok(term), None) => Some(OperandShape::One(term)),
             (Err((at, message)), _) => {
-                let blamed = args.get(at).map_or(span, |node| &node.span);
-                self.fail(blamed, message)
+                let blamed_span = args.get(at).map_or(span, |node| &node.span);
+                self.fail(blamed_span, message)
             }
         }
     }

@@ -248,8 +248,8 @@ fn holds(need: &Prefilter, facts: &Sample) -> bool {
     }
 }
 
-fn atom_holds(PrefilterTest { place, hint }: &PrefilterTest, facts: &Sample) -> bool {
-    let field = place.field();
+fn atom_holds(PrefilterTest { source, hint }: &PrefilterTest, facts: &Sample) -> bool {
+    let field = source.field();
     let ip = facts.ip(field).map(|ip: IpAddr| ip.to_canonical());
     match hint {
         PrefilterCondition::Ints(low, high) => facts
@@ -258,7 +258,7 @@ fn atom_holds(PrefilterTest { place, hint }: &PrefilterTest, facts: &Sample) -> 
         PrefilterCondition::Ips(low, high) => ip.is_some_and(|ip| (low..=high).contains(&&ip)),
         PrefilterCondition::InInts(set) => facts.int(field).is_some_and(|int| set.contains(int)),
         PrefilterCondition::InIps(set) => ip.is_some_and(|ip| set.contains(ip)),
-        hint => values(place, facts)
+        hint => values(source, facts)
             .iter()
             .any(|value| text_holds(hint, value)),
     }
@@ -277,9 +277,9 @@ fn text_holds(hint: &PrefilterCondition, value: &[u8]) -> bool {
     }
 }
 
-fn values(place: &ValueSource, facts: &Sample) -> Vec<Vec<u8>> {
+fn values(source: &ValueSource, facts: &Sample) -> Vec<Vec<u8>> {
     let mut values = Vec::new();
-    match place {
+    match source {
         ValueSource::Field(field) => values.extend(facts.bytes(*field).map(|value| value.to_vec())),
         ValueSource::Element { field, name, index } => {
             let value = facts.element(*field, name.as_deref(), *index);

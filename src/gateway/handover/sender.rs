@@ -49,7 +49,7 @@ struct HandoverProgress {
     /// The old process's end of the socket.
     wire: Option<UnixStream>,
     /// Whether the message that starts the new process's serving was sent.
-    told: bool,
+    go_ahead_sent: bool,
     cancelled: bool,
 }
 
@@ -101,7 +101,7 @@ impl HandoverSender {
     /// process may serve, because it may already have received requests.
     pub fn cancel(&self) {
         let mut progress = self.progress.lock();
-        if !progress.told {
+        if !progress.go_ahead_sent {
             progress.end();
         }
     }
@@ -122,7 +122,7 @@ impl HandoverSender {
             bail!(CANCELLED);
         }
         let child = program
-            .start(theirs, self.live.lasting.log.is_json())
+            .start(theirs, self.live.process.log.is_json())
             .with_context(|| format!("cannot start {}", program.path().display()))?;
         progress.wire = Some(ours);
         Ok(progress.child.insert(child).id())
@@ -135,9 +135,9 @@ impl HandoverSender {
             wire.give(ADMIN, &admin.socket)?;
         }
         wire.send_message(SECRET)?;
-        wire.send(&self.live.lasting.secret)?;
+        wire.send(&self.live.process.secret)?;
         wire.send_message(TICKETS)?;
-        wire.send(self.live.lasting.tickets.save().bytes())?;
+        wire.send(self.live.process.tickets.save().bytes())?;
         wire.send_message(END)?;
         wire.expect(PREPARED)?;
         // From here on, the new process owns the counter snapshot.
@@ -163,7 +163,7 @@ impl HandoverSender {
         if progress.cancelled {
             return Err(io::Error::other(CANCELLED));
         }
-        progress.told = true;
+        progress.go_ahead_sent = true;
         word()
     }
 
@@ -186,10 +186,10 @@ impl HandoverSender {
     /// Writes the counters to an anonymous file in memory.
     fn counters(&self) -> io::Result<File> {
         let file = File::from(memfd_create("lockgate-counters", MemfdFlags::CLOEXEC)?);
-        let lasting = &self.live.lasting;
+        let process = &self.live.process;
         let out = BufWriter::with_capacity(PIECE, file);
-        let (rules, now) = (lasting.rules.lock().rules(), lasting.clock.now());
-        Ok(lasting.store.save(out, &rules, now)?.into_inner()?)
+        let (rules, now) = (process.rules.lock().rules(), process.clock.now());
+        Ok(process.store.save(out, &rules, now)?.into_inner()?)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::snapshot::Snapshot;
 use crate::upstream::{HostPort, Upstream};
 
 /// The maximum time that a start or a reload waits for the first lookup of a name.
-const PATIENCE: Duration = Duration::from_secs(3);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The host names of all upstreams.
 pub(super) struct NameResolver {
@@ -59,7 +59,7 @@ impl NameResolver {
         }
         if self.names.len() != intervals.len() {
             let live: Vec<&HostPort> = intervals.keys().copied().collect();
-            self.live.lasting.servers.keep_names(&live);
+            self.live.process.servers.keep_names(&live);
         }
         self.names.retain(|name, _| intervals.contains_key(name));
         let mut next = now + TICK;
@@ -85,7 +85,7 @@ impl NameResolver {
             return;
         }
         for upstream in upstreams {
-            upstream.follow(&self.live.lasting.servers);
+            upstream.follow(&self.live.process.servers);
         }
         self.upstreams = upstreams.to_vec();
     }
@@ -100,7 +100,7 @@ impl NameResolver {
         if let Some(known) = self.names.get(name) {
             return known.clone();
         }
-        let found = !self.live.lasting.servers.addresses(name).is_empty();
+        let found = !self.live.process.servers.addresses(name).is_empty();
         let following = Rc::new(RefCell::new(Following {
             due: if found { jittered(now, interval) } else { now },
             running: false,
@@ -132,7 +132,7 @@ fn take_in(
     looked_up: io::Result<Vec<SocketAddr>>,
     failed: bool,
 ) -> bool {
-    let lasting = &live.lasting;
+    let process = &live.process;
     let addresses = match looked_up {
         Ok(addresses) => addresses,
         Err(error) => {
@@ -142,20 +142,20 @@ fn take_in(
             return true;
         }
     };
-    if lasting.servers.found(name, addresses) {
+    if process.servers.found(name, addresses) {
         let snapshot = live.current.load();
-        follow(lasting, &snapshot, name);
+        follow(process, &snapshot, name);
     }
     false
 }
 
 /// Updates the upstreams that use a name with new addresses.
-fn follow(lasting: &ProcessState, snapshot: &Snapshot, name: &HostPort) {
+fn follow(process: &ProcessState, snapshot: &Snapshot, name: &HostPort) {
     for upstream in &snapshot.upstreams {
         if !upstream.names().any(|own| own == name) {
             continue;
         }
-        let change = upstream.follow(&lasting.servers);
+        let change = upstream.follow(&process.servers);
         for (word, servers) in [
             ("server address added", change.joined),
             ("server address removed", change.left),
@@ -170,14 +170,14 @@ fn follow(lasting: &ProcessState, snapshot: &Snapshot, name: &HostPort) {
 
 /// Looks up the names of a new configuration that have no known addresses. A name that is not found in time
 /// has no servers until a later lookup succeeds.
-pub(in crate::gateway) fn resolve_new(lasting: &ProcessState, snapshot: &Snapshot) {
+pub(in crate::gateway) fn resolve_new(process: &ProcessState, snapshot: &Snapshot) {
     let mut new: Vec<HostPort> = Vec::new();
     for name in snapshot
         .upstreams
         .iter()
         .flat_map(|upstream| upstream.names())
     {
-        if lasting.servers.addresses(name).is_empty() && !new.contains(name) {
+        if process.servers.addresses(name).is_empty() && !new.contains(name) {
             new.push(name.clone());
         }
     }
@@ -191,17 +191,17 @@ pub(in crate::gateway) fn resolve_new(lasting: &ProcessState, snapshot: &Snapsho
         }
     }
     drop(sender);
-    let until = lasting.clock.instant() + PATIENCE;
+    let until = process.clock.instant() + LOOKUP_TIMEOUT;
     while !new.is_empty() {
-        let left = until.saturating_duration_since(lasting.clock.instant());
+        let left = until.saturating_duration_since(process.clock.instant());
         let Ok((looked_up, name)) = found.recv_timeout(left) else {
             break;
         };
         new.retain(|other| *other != name);
         match looked_up {
             Ok(addresses) => {
-                lasting.servers.found(&name, addresses);
-                follow(lasting, snapshot, &name);
+                process.servers.found(&name, addresses);
+                follow(process, snapshot, &name);
             }
             Err(error) => not_found(&name, &error),
         }

@@ -39,9 +39,9 @@ pub struct RuleMetrics {
 #[derive(Clone, Debug)]
 pub struct CandidateDivergence {
     /// The candidate would have mitigated a request that the rule did not.
-    pub acts: MetricCounter,
+    pub mitigates: MetricCounter,
     /// The candidate would not have mitigated a request that the rule did.
-    pub passes: MetricCounter,
+    pub admits: MetricCounter,
 }
 
 /// A listener's counters.
@@ -133,12 +133,12 @@ named! {
 impl RuleMetrics {
     /// Counts a request that the candidate would have mitigated and the rule did not.
     pub fn candidate_acts(&self) {
-        self.divergence.iter().for_each(|both| both.acts.inc());
+        self.divergence.iter().for_each(|both| both.mitigates.inc());
     }
 
     /// Counts a request that the rule mitigated and the candidate would not have.
     pub fn candidate_passes(&self) {
-        self.divergence.iter().for_each(|both| both.passes.inc());
+        self.divergence.iter().for_each(|both| both.admits.inc());
     }
 }
 

@@ -156,8 +156,8 @@ impl Metrics {
             mitigated: all.rule_mitigated.series(&[rule, ("action", action)]),
             would_mitigate: all.rule_would_mitigate.series(&[rule]),
             divergence: candidate.then(|| CandidateDivergence {
-                acts: divergence("pass", "act"),
-                passes: divergence("act", "pass"),
+                mitigates: divergence("pass", "act"),
+                admits: divergence("act", "pass"),
             }),
             keys: all.store_keys.series(&[rule]),
         }

@@ -191,8 +191,8 @@ fn a_candidate_is_counted_where_it_differs_and_only_where_there_is_one() {
     let metrics = Metrics::new();
     assert!(metrics.rule("plain", "block", false).divergence.is_none());
     let tried = metrics.rule("tried", "block", true).divergence.unwrap();
-    tried.acts.inc();
-    tried.passes.add(2);
+    tried.mitigates.inc();
+    tried.admits.add(2);
     let of = |pair: &str| {
         let labels = format!("rule=\"tried\",{pair}");
         value(&metrics, &format!("rule_divergence_total{{{labels}}}"))

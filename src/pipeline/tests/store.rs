@@ -53,11 +53,11 @@ impl TestGateway {
         std::fs::create_dir_all(&folder).unwrap();
         let config = folder.join("gateway.toml");
         std::fs::write(&config, CONFIG).unwrap();
-        let (mut lasting, mut snapshot) = load(&config, clock);
-        lasting.store = Arc::new(Store::faulty(StoreBounds::keys(1000)));
+        let (mut process, mut snapshot) = load(&config, clock);
+        process.store = Arc::new(Store::faulty(StoreBounds::keys(1000)));
         snapshot.rules = RuleSet::new(vec![rule]);
         snapshot.quota_names = QuotaNames::of(&snapshot.rules);
-        let live = Arc::new(live(lasting, snapshot));
+        let live = Arc::new(live(process, snapshot));
         let runtime = tokio::runtime::LocalRuntime::new().unwrap();
         runtime.block_on(async {
             let gateway = Self::start(live).await;

@@ -17,7 +17,7 @@ pub(super) type Guard<'n> = Option<Vec<&'n PrefilterTest>>;
 /// A value and the kind of test on it. The guards of one site form a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct GuardSite<'n> {
-    pub(super) place: &'n ValueSource,
+    pub(super) source: &'n ValueSource,
     pub(super) kind: GuardKind,
 }
 
@@ -39,21 +39,21 @@ pub(super) enum GuardKind {
 /// The state of the choice, over all rules.
 struct Choice<'n> {
     /// The number of rules that could use a condition, by the condition's hash.
-    crowds: HashMap<u64, u64>,
-    closed: HashSet<GuardSite<'n>>,
+    rules_per_condition: HashMap<u64, u64>,
+    excluded: HashSet<GuardSite<'n>>,
 }
 
 /// Chooses the guards of rules with these prefilters.
 pub(super) fn guards<'n>(needs: &'n [Prefilter], worth: IndexCost<'_>) -> Vec<Guard<'n>> {
     let mut choice = Choice {
-        crowds: HashMap::new(),
-        closed: HashSet::new(),
+        rules_per_condition: HashMap::new(),
+        excluded: HashSet::new(),
     };
     needs.iter().for_each(|need| choice.count(need));
     // Each iteration closes a site or is the last.
     loop {
         let guards: Vec<Guard<'n>> = needs.iter().map(|need| choice.guard(need)).collect();
-        if !choice.close(&guards, worth) {
+        if !choice.exclude_rare_sites(&guards, worth) {
             return guards;
         }
     }
@@ -73,7 +73,7 @@ impl<'n> GuardSite<'n> {
             PrefilterCondition::InIps(set) => GuardKind::Ips(set.id()),
         };
         GuardSite {
-            place: &atom.place,
+            source: &atom.source,
             kind,
         }
     }
@@ -85,7 +85,7 @@ impl<'n> Choice<'n> {
     fn count(&mut self, need: &Prefilter) {
         match need {
             Prefilter::Anything => {}
-            Prefilter::Atom(atom) => *self.crowds.entry(hash(atom)).or_default() += 1,
+            Prefilter::Atom(atom) => *self.rules_per_condition.entry(hash(atom)).or_default() += 1,
             Prefilter::All(parts) | Prefilter::Any(parts) => {
                 parts.iter().for_each(|part| self.count(part))
             }
@@ -103,10 +103,14 @@ impl<'n> Choice<'n> {
     fn weigh(&self, need: &'n Prefilter) -> Option<u64> {
         match need {
             Prefilter::Anything => None,
-            Prefilter::Atom(atom) if self.closed.contains(&GuardSite::of(atom)) => None,
+            Prefilter::Atom(atom) if self.excluded.contains(&GuardSite::of(atom)) => None,
             Prefilter::Atom(atom) => {
-                let crowd = self.crowds.get(&hash(atom)).copied().unwrap_or(1);
-                Some(commonness(atom).saturating_mul(crowd))
+                let rules = self
+                    .rules_per_condition
+                    .get(&hash(atom))
+                    .copied()
+                    .unwrap_or(1);
+                Some(commonness(atom).saturating_mul(rules))
             }
             Prefilter::All(parts) => parts.iter().filter_map(|part| self.weigh(part)).min(),
             Prefilter::Any(parts) => parts.iter().try_fold(0, |sum: u64, part| {
@@ -132,7 +136,7 @@ impl<'n> Choice<'n> {
     }
 
     /// Closes the sites that too few rules use; returns whether there were any.
-    fn close(&mut self, guards: &[Guard<'n>], worth: IndexCost<'_>) -> bool {
+    fn exclude_rare_sites(&mut self, guards: &[Guard<'n>], worth: IndexCost<'_>) -> bool {
         let mut users: HashMap<GuardSite<'n>, usize> = HashMap::new();
         for guard in guards.iter().flatten() {
             let sites: HashSet<GuardSite<'n>> =
@@ -147,7 +151,7 @@ impl<'n> Choice<'n> {
             .filter(few)
             .map(|(site, _)| site)
             .collect();
-        self.closed.extend(&few);
+        self.excluded.extend(&few);
         !few.is_empty()
     }
 }
@@ -171,7 +175,7 @@ fn commonness(atom: &PrefilterTest) -> u64 {
         | PrefilterCondition::InInts(_)
         | PrefilterCondition::InIps(_) => 256,
     };
-    hint + cost::of(&atom.place) as u64 / 4
+    hint + cost::of(&atom.source) as u64 / 4
 }
 
 fn hash(atom: &PrefilterTest) -> u64 {

@@ -15,8 +15,8 @@ pub(super) fn of(place: &ValueSource) -> usize {
 
 /// The least number of rules on a site for which a group pays off.
 pub(super) fn least(site: GuardSite<'_>, worth: IndexCost<'_>) -> usize {
-    let spent = worth.read_anyway.contains(&site.place.field());
-    let read = match fields::by_id(site.place.field()).read_cost {
+    let spent = worth.read_anyway.contains(&site.source.field());
+    let read = match fields::by_id(site.source.field()).read_cost {
         ReadCost::FirstRead(_) if spent => 0,
         cost => cost.first(),
     };

@@ -13,7 +13,7 @@ use crate::expr::{
 
 /// Guards on one value.
 pub(super) struct GuardGroup {
-    place: ValueSource,
+    source: ValueSource,
     /// The first rule that the group can find.
     first: u16,
     look: Look,
@@ -35,7 +35,7 @@ enum Look {
 impl GuardGroup {
     /// Builds a group from `hints` of one kind. `None` if they are too many.
     pub(super) fn new(
-        place: &ValueSource,
+        source: &ValueSource,
         hints: &[(&PrefilterCondition, u16)],
     ) -> Option<GuardGroup> {
         let rules = || hints.iter().map(|(_, rule)| *rule);
@@ -56,7 +56,7 @@ impl GuardGroup {
             PrefilterCondition::InIps(set) => Look::InIps(set.clone(), rules().collect()),
         };
         Some(GuardGroup {
-            place: place.clone(),
+            source: source.clone(),
             first: rules().min()?,
             look,
         })
@@ -71,7 +71,7 @@ impl GuardGroup {
     /// Marks the rules with a guard that holds.
     #[inline]
     pub(super) fn mark_matches(&self, context: &EvalContext<'_>, marks: &mut Marks<'_>) {
-        match (&self.place, &self.look) {
+        match (&self.source, &self.look) {
             // The value is nearly always a path.
             (ValueSource::Field(field), Look::Heads(heads)) => {
                 if let Some(text) = context.text(*field) {
@@ -84,7 +84,7 @@ impl GuardGroup {
 
     #[inline(never)]
     fn mark_scalar(&self, facts: &dyn FieldFacts, marks: &mut Marks<'_>) {
-        let field = self.place.field();
+        let field = self.source.field();
         match &self.look {
             Look::Ints(spans) => {
                 if let Some(value) = facts.int(field) {
@@ -112,7 +112,7 @@ impl GuardGroup {
 
     /// Calls `visit` with each string of the group's value source.
     fn each(&self, facts: &dyn FieldFacts, mut visit: impl FnMut(&[u8])) {
-        match &self.place {
+        match &self.source {
             ValueSource::Field(field) => {
                 if let Some(text) = facts.bytes(*field) {
                     visit(&text);

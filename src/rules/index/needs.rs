@@ -62,7 +62,7 @@ pub(super) fn adapt(need: &Prefilter, phase: Phase) -> Prefilter {
         Prefilter::All(parts) => Prefilter::All(each(parts)),
         Prefilter::Any(parts) => Prefilter::Any(each(parts)),
         Prefilter::Atom(atom) if phase == Phase::Request && is_later(atom) => Prefilter::Anything,
-        Prefilter::Atom(atom) => match named(&atom.place) {
+        Prefilter::Atom(atom) => match named(&atom.source) {
             Some(name) => Prefilter::All(vec![need.clone(), Prefilter::Atom(name)]),
             None => need.clone(),
         },
@@ -70,7 +70,7 @@ pub(super) fn adapt(need: &Prefilter, phase: Phase) -> Prefilter {
 }
 
 fn is_later(atom: &PrefilterTest) -> bool {
-    fields::by_id(atom.place.field()).phase == Phase::Response
+    fields::by_id(atom.source.field()).phase == Phase::Response
 }
 
 /// The test that the map's names contain the entry's name. `None` if the source is not a named entry.
@@ -80,9 +80,9 @@ fn named(place: &ValueSource) -> Option<PrefilterTest> {
         return None;
     };
     let hint = PrefilterCondition::Exact(name.as_ref()?.to_ascii_lowercase().into());
-    let place = ValueSource::Each {
+    let source = ValueSource::Each {
         field: fields::names_of(*field)?,
         name: None,
     };
-    Some(PrefilterTest { place, hint })
+    Some(PrefilterTest { source, hint })
 }

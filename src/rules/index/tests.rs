@@ -115,7 +115,7 @@ fn a_value_is_read_once_and_only_when_its_first_rule_is_reached() {
         ..Asked::default()
     };
     let mut seen = Vec::new();
-    index.candidates(&EvalContext::of(&asked), |rule| {
+    index.for_each_match(&EvalContext::of(&asked), |rule| {
         seen.push((rule.0, asked.reads.borrow().len()));
         ControlFlow::Continue(())
     });
@@ -199,7 +199,7 @@ fn found(index: &PrefilterIndex, path: &'static str) -> Vec<u16> {
 
 fn candidates(index: &PrefilterIndex, asked: &Asked) -> Vec<u16> {
     let mut found = Vec::new();
-    index.candidates(&EvalContext::of(asked), |rule| {
+    index.for_each_match(&EvalContext::of(asked), |rule| {
         found.push(rule.0);
         ControlFlow::Continue(())
     });

@@ -186,7 +186,7 @@ fn the_response_is_charged_to_both_and_recorded_for_the_rule_only() {
             let steps: Vec<_> = settled.steps.iter().map(|s| (s.op, s.candidate)).collect();
             assert_eq!(steps, [(StepOp::Charge, true), (StepOp::Charge, false)]);
             assert_eq!(settled.steps[0].id, OTHER);
-            rules.settled(&mut decision, &settled);
+            rules.add_response_phase(&mut decision, &settled);
         });
     });
     assert_eq!(events(&decision), [(0, RuleEventKind::Counted)]);
@@ -230,7 +230,7 @@ fn decide(rules: &RuleSet, ask: &Ask, found: &[(KeyStatus, Option<CounterReading
 
 /// The decision without the candidate's events.
 fn unnoted(mut decision: Decision) -> Decision {
-    decision.marks.retain(|mark| {
+    decision.events.retain(|mark| {
         !matches!(
             mark.event,
             RuleEventKind::CandidateActs | RuleEventKind::CandidatePasses

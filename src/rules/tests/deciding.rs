@@ -11,7 +11,7 @@ use crate::limit::{Algorithm, CounterReading, Limiter};
 fn below_the_limit_a_request_is_forwarded_with_its_quota() {
     let decision = decide(&set([rule()]), &[within(4, 120_000)]);
     assert_eq!(decision.verdict, Verdict::Forward);
-    assert_eq!(decision.credit, None);
+    assert_eq!(decision.decided_by, None);
     assert_eq!(*decision.quotas, [quota(0, 4, 120)]);
     assert_eq!(
         events(&decision),
@@ -127,7 +127,7 @@ fn rules_after_the_deciding_one_add_neither_quotas_nor_events() {
         &[over(Some(5_000)), over(Some(9_000))],
     );
     assert_eq!(*decision.quotas, [quota(0, 0, 5)]);
-    assert!(decision.marks.iter().all(|mark| mark.rule == RuleIndex(0)));
+    assert!(decision.events.iter().all(|mark| mark.rule == RuleIndex(0)));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn each_action_has_its_verdict() {
     assert_eq!(shadow.verdict, Verdict::Shadow { rule: first });
     // The quota of a forwarded request: one unit less, and full again a whole window later.
     assert_eq!(*shadow.quotas, [quota(1, 2, 120)]);
-    assert!(shadow.marks.iter().all(|mark| mark.rule == first));
+    assert!(shadow.events.iter().all(|mark| mark.rule == first));
     let log = act(Action::Log);
     assert_eq!(log.verdict, Verdict::Forward);
     assert_eq!(credited(&log), Some((first, "log")));
@@ -249,7 +249,7 @@ fn the_quota_of_a_rule_that_counts_the_response_includes_this_response() {
         ask.facts(|facts| {
             answered(facts, status, |facts| {
                 let settled = rules.settle(facts, None);
-                rules.settled(&mut decision, &settled);
+                rules.add_response_phase(&mut decision, &settled);
             });
         });
         decision
@@ -282,7 +282,9 @@ fn results_without_a_step_are_ignored() {
 }
 
 fn credited(decision: &Decision) -> Option<(RuleIndex, &'static str)> {
-    decision.credit.map(|credit| (credit.rule, credit.name()))
+    decision
+        .decided_by
+        .map(|credit| (credit.rule, credit.name()))
 }
 
 fn with(action: Action, dry_run: bool) -> Rule {
@@ -348,6 +350,6 @@ pub(super) fn quota(rule: u16, remaining: u64, reset: u64) -> QuotaStatus {
 }
 
 pub(super) fn events(decision: &Decision) -> Vec<(u16, RuleEventKind)> {
-    let marks = decision.marks.iter();
+    let marks = decision.events.iter();
     marks.map(|mark| (mark.rule.0, mark.event)).collect()
 }

@@ -60,8 +60,8 @@ fn shadow_quotas_show_what_a_charge_would_have_left() {
     let found = [over(Some(5_000)), within(5, 0), within(4, 30_000)];
     let decision = decide(&rules, &Ask::post("/a"), &found);
     assert_eq!(*decision.quotas, [quota(1, 4, 120), quota(2, 2, 120)]);
-    let marked = decision.marks.iter().all(|mark| mark.rule == RuleIndex(0));
-    assert!(marked, "{:?}", decision.marks);
+    let marked = decision.events.iter().all(|mark| mark.rule == RuleIndex(0));
+    assert!(marked, "{:?}", decision.events);
 }
 
 #[test]
@@ -198,13 +198,13 @@ fn rules_that_count_responses_have_quotas_if_they_would_count_the_shadow_respons
         let found = [over(Some(1)), within(3, 60_000)];
         let mut decision = decide(&rules, &ask, &found);
         assert!(decision.quotas.is_empty());
-        let marks = decision.marks.len();
+        let marks = decision.events.len();
         ask.facts(|facts| {
             answered(facts, status, |facts| {
                 rules.add_shadow_quotas(&mut decision, facts)
             })
         });
-        (decision.quotas.to_vec(), decision.marks.len() - marks)
+        (decision.quotas.to_vec(), decision.events.len() - marks)
     };
     assert_eq!(told(200), (vec![quota(1, 2, 120)], 0));
     assert_eq!(told(401), (vec![], 0));
@@ -224,7 +224,7 @@ fn only_shadow_responses_include_quotas_of_later_rules() {
         );
         assert!(
             !decision
-                .marks
+                .events
                 .iter()
                 .any(|mark| mark.event == RuleEventKind::Counted && mark.rule.0 == 2)
         );

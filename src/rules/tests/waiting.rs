@@ -121,7 +121,7 @@ fn a_queued_request_waits_for_its_turn() {
     assert_eq!(decision.verdict, Verdict::Forward);
     assert_eq!(decision.hold, Duration::from_millis(1_500));
     assert_eq!(decision.queued, Some(RuleIndex(0)));
-    assert_eq!(decision.credit, None);
+    assert_eq!(decision.decided_by, None);
     assert_eq!(decision.quotas.len(), 2);
     // A request that is only peeked at, or only counted, has no turn.
     for ask in [Ask::get("/a"), Ask::post("/b")] {
@@ -363,5 +363,7 @@ fn block(rule: u16, retry_after: Option<u64>) -> Verdict {
 }
 
 fn credited(decision: &Decision) -> Option<(RuleIndex, &'static str)> {
-    decision.credit.map(|credit| (credit.rule, credit.name()))
+    decision
+        .decided_by
+        .map(|credit| (credit.rule, credit.name()))
 }

@@ -6,7 +6,7 @@ use super::{CandidateTrace, TraceVerdict};
 use crate::clock::Timestamp;
 use crate::decision::{Action, Decision};
 use crate::limit::Limiter;
-use crate::rules::decide::acted;
+use crate::rules::decide::is_mitigated;
 use crate::rules::planner::RuleMatch;
 use crate::rules::quota::turn_wait;
 use crate::rules::{KeyStatus, Rule, Step, StepOp, StepResult};
@@ -20,7 +20,7 @@ pub(super) struct RuleEncounter<'a> {
     pub(super) own: TracedStatus<'a>,
     pub(super) candidate: TracedStatus<'a>,
     /// The first missing key part, if it makes the rule skip the request.
-    pub(super) absent: Option<&'a str>,
+    pub(super) missing_part: Option<&'a str>,
     /// The rule that ended evaluation before this one.
     pub(super) ended_by: Option<&'a Rule>,
     pub(super) decision: &'a Decision,
@@ -45,7 +45,7 @@ impl<'a> RuleEncounter<'a> {
             TraceVerdict::Would(action)
         } else if self.acted() {
             TraceVerdict::Acted(action)
-        } else if self.absent.is_some() {
+        } else if self.missing_part.is_some() {
             TraceVerdict::Skip
         } else {
             self.own.verdict()
@@ -53,7 +53,7 @@ impl<'a> RuleEncounter<'a> {
     }
 
     /// What the candidate would have done. `None` if it was not reached.
-    pub(super) fn tried(&self) -> Option<CandidateTrace> {
+    pub(super) fn candidate_trace(&self) -> Option<CandidateTrace> {
         let (step, _) = self.candidate.last()?;
         let (value, remaining) = self.candidate.used().unzip();
         Some(CandidateTrace {
@@ -64,7 +64,7 @@ impl<'a> RuleEncounter<'a> {
             },
             value: value.flatten(),
             limit: step.limiter.limit,
-            room: step.limiter.capacity(),
+            capacity: step.limiter.capacity(),
             remaining,
             banned_for: self.candidate.banned_for(self.now),
         })
@@ -95,12 +95,12 @@ impl<'a> RuleEncounter<'a> {
             return None;
         }
         let (step, step_result) = self.own.planned?;
-        let most = self.rule.max_delay;
-        let held = match (acted(step, step_result), self.rule.action) {
+        let max_delay = self.rule.max_delay;
+        let held = match (is_mitigated(step, step_result), self.rule.action) {
             (true, Action::Delay) => {
-                turn_wait(step, step_result, self.now).map_or(most, |turn| turn.min(most))
+                turn_wait(step, step_result, self.now).map_or(max_delay, |turn| turn.min(max_delay))
             }
-            (true, Action::Tarpit) => most,
+            (true, Action::Tarpit) => max_delay,
             (false, _) if step.op == StepOp::Admit => step_result.reading?.wait(),
             _ => return None,
         };
@@ -124,7 +124,7 @@ impl<'a> TracedStatus<'a> {
 
     fn acted(&self) -> bool {
         self.planned
-            .is_some_and(|(step, step_result)| acted(step, step_result))
+            .is_some_and(|(step, step_result)| is_mitigated(step, step_result))
     }
 
     fn charged(&self) -> bool {

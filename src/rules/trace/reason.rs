@@ -14,25 +14,25 @@ pub(super) fn why(
     met: &RuleEncounter<'_>,
     conditions: &[(&'static str, TracedCondition)],
 ) -> String {
-    let said = WrittenReason { met, conditions };
-    if let Some(ender) = met.ended_by {
-        return said.not_reached(&ender.name);
+    let reason = WrittenReason { met, conditions };
+    if let Some(ending_rule) = met.ended_by {
+        return reason.not_reached(&ending_rule.name);
     }
     if let Some((step, step_result)) = met.own.planned.filter(|_| met.acted()) {
-        let acted = said.acted(step, step_result);
+        let acted = reason.acted(step, step_result);
         // After an action that forwards, the response still counts.
-        let response = met.own.settled.and_then(|_| said.response());
+        let response = met.own.settled.and_then(|_| reason.response());
         return [acted]
             .into_iter()
             .chain(response)
             .collect::<Vec<_>>()
             .join("; ");
     }
-    if let Some(part) = met.absent {
+    if let Some(part) = met.missing_part {
         return format!("key part `{part}` is missing and missing = \"skip\"");
     }
-    let mut parts = said.request();
-    parts.extend(said.response());
+    let mut parts = reason.request();
+    parts.extend(reason.response());
     parts.join("; ")
 }
 
@@ -233,10 +233,10 @@ impl WrittenReason<'_> {
         else {
             return format!("{subject}did not match");
         };
-        let blamed = condition.decisive();
-        let shown = blamed.iter().take(MOST).map(|part| part.describe());
+        let decisive = condition.decisive();
+        let shown = decisive.iter().take(MOST).map(|part| part.describe());
         let shown = shown.collect::<Vec<_>>().join(", and ");
-        let more = match blamed.len().checked_sub(MOST) {
+        let more = match decisive.len().checked_sub(MOST) {
             Some(more) if more > 0 => format!(", and {more} more"),
             _ => String::new(),
         };

@@ -99,7 +99,7 @@ fn costs_limits_of_a_key_and_capacity_are_explained() {
     });
     let full = told(queue, over(Some(12_000)));
     assert_eq!(full.why, "blocked: the queue is full, 2 wait");
-    assert_eq!((full.limit, full.room), (Some(5), Some(3)));
+    assert_eq!((full.limit, full.capacity), (Some(5), Some(3)));
     let mut drawn = rule();
     drawn.limiter = Some(Limiter::new(
         Algorithm::SlidingWindow,
@@ -110,7 +110,7 @@ fn costs_limits_of_a_key_and_capacity_are_explained() {
     let told = told(drawn, within(400, 1));
     assert_eq!(told.drawn_from, Some(1_000));
     assert!(told.limit.is_some_and(|limit| limit != 1_000));
-    assert_eq!(told.room, told.limit);
+    assert_eq!(told.capacity, told.limit);
 }
 
 #[test]

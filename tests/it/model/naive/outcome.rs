@@ -82,9 +82,9 @@ impl Outcome {
             hold: decision.hold,
             queued: decision.queued,
             tags: decision.tags.clone(),
-            credit: decision.credit,
+            credit: decision.decided_by,
             quotas: decision.quotas.to_vec(),
-            differs: decision.marks.iter().filter_map(differs).collect(),
+            differs: decision.events.iter().filter_map(differs).collect(),
             refused,
             ..Self::new(0)
         }
