@@ -95,10 +95,10 @@ impl Rule {
             cost: 1,
             op: StepOp::Admit,
             ban,
-            patience: Duration::ZERO,
+            max_hold: Duration::ZERO,
             candidate: false,
-            acts: true,
-            ends_pass: true,
+            mitigates: true,
+            is_terminal: true,
             peek_after_end: false,
             on_failure: OnStoreFailure::Local,
         });

@@ -161,7 +161,7 @@ impl Decision {
                 event: RuleEventKind::Counted,
             });
         }
-        if step.acts {
+        if step.mitigates {
             self.events.push(RuleEvent {
                 rule,
                 event: RuleEventKind::Matched,
@@ -230,13 +230,13 @@ impl Plan {
     /// Whether a retry would never reach this result's rule, however long the client waits.
     fn is_cut_before(&self, result: &StepResult) -> bool {
         let before = self.steps.iter().take(usize::from(result.step));
-        let cuts = |step: &Step| step.op == StepOp::Always && step.ends_pass;
-        before.filter(|step| step.acts).any(cuts)
+        let cuts = |step: &Step| step.op == StepOp::Always && step.is_terminal;
+        before.filter(|step| step.mitigates).any(cuts)
     }
 }
 
 /// Whether the rule acts on the request, or would act.
 #[inline]
 pub(super) fn is_mitigated(step: &Step, result: &StepResult) -> bool {
-    step.acts && result.status != KeyStatus::Within
+    step.mitigates && result.status != KeyStatus::Within
 }

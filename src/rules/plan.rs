@@ -62,14 +62,14 @@ pub struct Step {
     pub ban: BanLength,
     /// The longest hold: a request that does not fit is still charged if it would fit within this
     /// time, and waits for it.
-    pub patience: Duration,
+    pub max_hold: Duration,
     /// Whether this is the candidate's step, which comes before the rule's own and is never enforced.
     pub candidate: bool,
     /// Whether the request matches `mitigate`, so that a refusal or a ban applies to it.
-    pub acts: bool,
+    pub mitigates: bool,
     /// Whether acting on this request ends evaluation. Later steps are then not carried out; those
     /// marked [`Step::peek_after_end`] are peeked at.
-    pub ends_pass: bool,
+    pub is_terminal: bool,
     /// Whether the step is peeked at after evaluation has ended, because its wait may be longer or
     /// because a shadow response carries its quota headers.
     pub peek_after_end: bool,
@@ -111,7 +111,7 @@ pub enum StepOp {
     /// Read the counter without charging it.
     Peek,
     /// Only check for a ban.
-    Pass,
+    CheckBan,
     /// No counter and no key: the rule acts on every matching request.
     Always,
 }

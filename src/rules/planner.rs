@@ -151,7 +151,7 @@ impl CompiledRule {
                 1
             },
             op,
-            acts: mitigates,
+            mitigates,
             peek_after_end: extends_retry_after || self.peeks_after_shadow,
             ..self.step_template.clone()
         }
@@ -220,7 +220,7 @@ impl Rule {
             counts: self.counts_now(true),
             mitigates: true,
         };
-        self.op(matched).map_or(StepOp::Pass, |(op, _)| op)
+        self.op(matched).map_or(StepOp::CheckBan, |(op, _)| op)
     }
 
     /// Whether cost and limit are fixed and the rule has no candidate.
@@ -240,7 +240,7 @@ impl Rule {
         if self.ban.is_never() {
             StepOp::Peek
         } else {
-            StepOp::Pass
+            StepOp::CheckBan
         }
     }
 
@@ -362,7 +362,7 @@ impl Step {
     /// A copy of the step for the rule's candidate. `None` if the candidate has no part in the request.
     fn candidate_step(&self, rule: &Rule, candidate: CandidateLimit) -> Option<Step> {
         let op = match self.op {
-            StepOp::Peek if !self.acts => return None,
+            StepOp::Peek if !self.mitigates => return None,
             StepOp::Peek => rule.uncounted_op(),
             op => op,
         };
@@ -371,7 +371,7 @@ impl Step {
             limiter: candidate.limiter,
             op,
             candidate: true,
-            ends_pass: false,
+            is_terminal: false,
             peek_after_end: false,
             ..self.clone()
         })

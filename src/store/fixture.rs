@@ -28,9 +28,9 @@ pub(super) struct Rule {
     pub(super) ban: u64,
     /// Instead of `ban`, where there are any.
     pub(super) escalate: &'static [u64],
-    pub(super) patience: u64,
-    pub(super) acts: bool,
-    pub(super) ends_pass: bool,
+    pub(super) max_hold: u64,
+    pub(super) mitigates: bool,
+    pub(super) is_terminal: bool,
     pub(super) peek_after_end: bool,
 }
 
@@ -167,9 +167,9 @@ impl Rule {
             limiter: Limiter::new(Algorithm::SlidingWindow, limit, MINUTE),
             ban,
             escalate: &[],
-            patience: 0,
-            acts: true,
-            ends_pass: true,
+            max_hold: 0,
+            mitigates: true,
+            is_terminal: true,
             peek_after_end: false,
         }
     }
@@ -208,10 +208,10 @@ impl Rule {
             cost,
             op,
             ban: self.lengths(),
-            patience: Duration::from_secs(self.patience),
+            max_hold: Duration::from_secs(self.max_hold),
             candidate: false,
-            acts: self.acts,
-            ends_pass: self.ends_pass,
+            mitigates: self.mitigates,
+            is_terminal: self.is_terminal,
             peek_after_end: self.peek_after_end,
             on_failure: OnStoreFailure::Local,
         }

@@ -31,11 +31,12 @@ fn a_candidate_precedes_its_rule_and_has_its_own_counter() {
     assert_eq!(candidate.limiter.limit, 2);
     assert_eq!(own.limiter.limit, 5);
     assert_eq!(plan.key(candidate), plan.key(own));
-    let alike = |one: &super::super::Step| (one.rule, one.op, one.cost, one.acts, one.ban.clone());
+    let alike =
+        |one: &super::super::Step| (one.rule, one.op, one.cost, one.mitigates, one.ban.clone());
     assert_eq!(alike(candidate), alike(own));
     // It never ends evaluation, and it adds no wait.
-    assert!(!candidate.ends_pass && !candidate.peek_after_end);
-    assert!(own.ends_pass && own.peek_after_end);
+    assert!(!candidate.is_terminal && !candidate.peek_after_end);
+    assert!(own.is_terminal && own.peek_after_end);
 }
 
 #[test]
@@ -56,14 +57,19 @@ fn a_candidate_runs_the_operation_that_its_rule_would_run() {
             vec![StepOp::Charge, StepOp::Charge],
         ),
         (Ask::get("/a"), zero, None, vec![StepOp::Peek, StepOp::Peek]),
-        (Ask::get("/a"), ban, None, vec![StepOp::Pass, StepOp::Pass]),
+        (
+            Ask::get("/a"),
+            ban,
+            None,
+            vec![StepOp::CheckBan, StepOp::CheckBan],
+        ),
         (Ask::get("/b"), zero, None, vec![]),
         // The rule itself peeks for its quota headers; a candidate sends none.
         (
             Ask::get("/a"),
             ban,
             Some(late()),
-            vec![StepOp::Pass, StepOp::Peek],
+            vec![StepOp::CheckBan, StepOp::Peek],
         ),
         (Ask::get("/b"), zero, Some(late()), vec![StepOp::Peek]),
     ];

@@ -72,7 +72,10 @@ fn a_request_that_cannot_match_count_is_decided_before_the_response() {
         ops(&Ask::post("/a")),
         [(StepOp::Peek, 1), (StepOp::Peek, 1)]
     );
-    assert_eq!(ops(&Ask::get("/a")), [(StepOp::Pass, 1), (StepOp::Peek, 1)]);
+    assert_eq!(
+        ops(&Ask::get("/a")),
+        [(StepOp::CheckBan, 1), (StepOp::Peek, 1)]
+    );
     // The first rule sends the quota as of the request.
     assert_eq!(ops(&Ask::post("/b")), [(StepOp::Peek, 1)]);
     assert_eq!(ops(&Ask::get("/b")), []);

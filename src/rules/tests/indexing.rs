@@ -68,7 +68,7 @@ fn compare(rules: &RuleSet, plain: &Plan, indexed: &Plan, settled: &[Plan]) {
         }
         let rule = rules.get(step.rule).unwrap();
         assert!(
-            step.op == StepOp::Peek && !step.acts && rule.counts_response(),
+            step.op == StepOp::Peek && !step.mitigates && rule.counts_response(),
             "{shown}"
         );
         let counted = |plan: &Plan| plan.steps.iter().any(|counted| counted.rule == step.rule);

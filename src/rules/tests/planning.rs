@@ -21,7 +21,7 @@ fn count_and_mitigate_determine_the_operation() {
         (&counted, zero, Some((StepOp::Charge, false))),
         (&counted, ban, Some((StepOp::Charge, false))),
         (&stopped, zero, Some((StepOp::Peek, true))),
-        (&stopped, ban, Some((StepOp::Pass, true))),
+        (&stopped, ban, Some((StepOp::CheckBan, true))),
         (&neither, zero, None),
         (&neither, ban, None),
     ];
@@ -52,7 +52,7 @@ fn a_rule_that_counts_responses_peeks_in_the_request_phase() {
             Some((StepOp::Peek, false)),
         ),
         ("/a", zero, HeaderStyle::None, Some((StepOp::Peek, true))),
-        ("/a", ban, HeaderStyle::None, Some((StepOp::Pass, true))),
+        ("/a", ban, HeaderStyle::None, Some((StepOp::CheckBan, true))),
         ("/b", ban, HeaderStyle::None, None),
         ("/b", zero, HeaderStyle::None, None),
     ];
@@ -170,7 +170,7 @@ fn only_later_block_rules_that_would_mitigate_are_peeked_after_the_end() {
     ]);
     let marks = |ask: &Ask| -> Vec<(bool, bool)> {
         let steps = plan(&rules, ask).steps;
-        let marks = steps.iter().map(|s| (s.ends_pass, s.peek_after_end));
+        let marks = steps.iter().map(|s| (s.is_terminal, s.peek_after_end));
         marks.collect()
     };
     let expected = [
@@ -230,5 +230,5 @@ fn plan(rules: &RuleSet, ask: &Ask) -> Plan {
 }
 
 fn ops(plan: &Plan) -> Vec<(StepOp, bool)> {
-    plan.steps.iter().map(|s| (s.op, s.acts)).collect()
+    plan.steps.iter().map(|s| (s.op, s.mitigates)).collect()
 }

@@ -36,15 +36,15 @@ fn a_delayed_request_is_held_until_its_turn_and_then_forwarded() {
 
 #[test]
 fn the_queue_timeout_of_a_delay_rule_is_its_maximum_hold() {
-    let patience = |rule: Rule| plan(&set([rule])).steps[0].patience;
+    let max_hold = |rule: Rule| plan(&set([rule])).steps[0].max_hold;
     let five = Duration::from_secs(5);
-    assert_eq!(patience(with(Action::Delay)), five);
-    assert_eq!(patience(dry(Action::Delay)), five);
-    assert_eq!(patience(with(Action::Tarpit)), Duration::ZERO);
-    assert_eq!(patience(with(Action::Block)), Duration::ZERO);
+    assert_eq!(max_hold(with(Action::Delay)), five);
+    assert_eq!(max_hold(dry(Action::Delay)), five);
+    assert_eq!(max_hold(with(Action::Tarpit)), Duration::ZERO);
+    assert_eq!(max_hold(with(Action::Block)), Duration::ZERO);
     let mut bans = with(Action::Delay);
     bans.ban = Duration::from_secs(60).into();
-    assert_eq!(patience(bans), Duration::ZERO);
+    assert_eq!(max_hold(bans), Duration::ZERO);
 }
 
 #[test]

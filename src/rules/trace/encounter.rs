@@ -115,7 +115,7 @@ impl<'a> TracedStatus<'a> {
     fn verdict(&self) -> TraceVerdict {
         if self.charged() {
             TraceVerdict::Counted
-        } else if self.planned.is_some_and(|(step, _)| step.acts) {
+        } else if self.planned.is_some_and(|(step, _)| step.mitigates) {
             TraceVerdict::Within
         } else {
             TraceVerdict::NoMatch

@@ -134,17 +134,19 @@ impl WrittenReason<'_> {
             (StepOp::Charge, KeyStatus::Banned { until, .. }) => {
                 format!("banned for another {}, so not charged", self.length(until))
             }
-            _ if step.acts && met.rule.ban.is_never() => {
+            _ if step.mitigates && met.rule.ban.is_never() => {
                 let (used, room) = used(step, step_result);
                 format!("`mitigate` matched, but only {used} of {room} are used")
             }
-            _ if step.acts => "`mitigate` matched, but the key is not banned".to_owned(),
+            _ if step.mitigates => "`mitigate` matched, but the key is not banned".to_owned(),
             _ => return vec![self.mismatch("mitigate")],
         };
-        match step.acts {
-            false => vec![counted, self.mismatch("mitigate")],
-            true if met.matched.counts == Some(false) => vec![counted, self.mismatch("count")],
-            true => vec![counted],
+        if !step.mitigates {
+            vec![counted, self.mismatch("mitigate")]
+        } else if met.matched.counts == Some(false) {
+            vec![counted, self.mismatch("count")]
+        } else {
+            vec![counted]
         }
     }
 

@@ -47,14 +47,14 @@ async fn each_charges_past_its_limit(store: &Store) {
 async fn each_looks_and_takes_nothing(store: &Store) {
     for (name, limiter) in limiters(1) {
         let rule = Rule::counting(store, &format!("looks-{name}"), limiter);
-        for op in [StepOp::Peek, StepOp::Pass] {
+        for op in [StepOp::Peek, StepOp::CheckBan] {
             let found = rule.ask(store, op, "k", 0).await;
             assert_eq!((found.status, found.charged), (KeyStatus::Within, false));
         }
         assert!(rule.takes(store, "k", 0).await, "{name}");
         for (op, status) in [
             (StepOp::Peek, KeyStatus::Over),
-            (StepOp::Pass, KeyStatus::Within),
+            (StepOp::CheckBan, KeyStatus::Within),
         ] {
             let found = rule.ask(store, op, "k", 0).await;
             assert_eq!((found.status, found.charged), (status, false), "{name}");

@@ -43,7 +43,12 @@ async fn a_ban_clears_the_counter_and_nothing_is_charged(store: &Store) {
     for _ in 0..3 {
         rule.admit(store, "k", 0).await;
     }
-    for op in [StepOp::Admit, StepOp::Charge, StepOp::Peek, StepOp::Pass] {
+    for op in [
+        StepOp::Admit,
+        StepOp::Charge,
+        StepOp::Peek,
+        StepOp::CheckBan,
+    ] {
         let found = rule.ask(store, op, "k", 19).await;
         assert_eq!(found.status, banned(20, false));
         assert_eq!(found.reading, None);
@@ -58,7 +63,7 @@ async fn a_ban_clears_the_counter_and_nothing_is_charged(store: &Store) {
 async fn a_look_starts_no_ban(store: &Store) {
     let rule = Rule::ban(store, "ban-look", 1, 60);
     rule.admit(store, "k", 0).await;
-    for op in [StepOp::Peek, StepOp::Pass] {
+    for op in [StepOp::Peek, StepOp::CheckBan] {
         let found = rule.ask(store, op, "k", 0).await;
         assert_eq!(found.status, KeyStatus::Within);
     }
@@ -127,7 +132,7 @@ async fn an_ended_ban_leaves_the_key_free(store: &Store) {
     let rule = Rule::escalating(store, "free-again", 1, &[10, 60]);
     rule.admit(store, "k", 0).await;
     assert_eq!(rule.admit(store, "k", 0).await, banned(10, true));
-    for op in [StepOp::Peek, StepOp::Pass, StepOp::Admit] {
+    for op in [StepOp::Peek, StepOp::CheckBan, StepOp::Admit] {
         assert_eq!(rule.ask(store, op, "k", 10).await.status, KeyStatus::Within);
     }
     assert_eq!(rule.admit(store, "k", 11).await, banned(71, true));

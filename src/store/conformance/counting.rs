@@ -74,7 +74,7 @@ async fn a_pass_leaves_the_counter_alone(store: &Store) {
     let rule = Rule::throttle(store, "pass", 1);
     rule.ask(store, StepOp::Charge, "k", 0).await;
     rule.ask(store, StepOp::Charge, "k", 0).await;
-    let found = rule.ask(store, StepOp::Pass, "k", 0).await;
+    let found = rule.ask(store, StepOp::CheckBan, "k", 0).await;
     assert_eq!(found.status, KeyStatus::Within);
     assert_eq!(found.reading, None);
 }

@@ -87,7 +87,7 @@ async fn what_was_charged_past_the_limit_is_given_back_too(store: &Store) {
 async fn a_refusal_and_a_look_give_nothing_back(store: &Store) {
     let rule = in_flight(store, "refused-places", 1);
     let stay = rule.enter(store, "k", 1).await.unwrap();
-    for op in [StepOp::Admit, StepOp::Peek, StepOp::Pass] {
+    for op in [StepOp::Admit, StepOp::Peek, StepOp::CheckBan] {
         let plan = plan([("k", rule.step(op, 1))]);
         store.run(&plan, at(0)).await;
         store.give_back(&plan);

@@ -51,11 +51,12 @@ async fn an_acting_ban_ends_the_pass(store: &Store) {
 }
 
 async fn what_does_not_act_or_end_goes_on(store: &Store) {
-    for (name, acts, ends_pass) in [("go-on-acts", true, false), ("go-on-ends", false, true)] {
+    for (name, mitigates, is_terminal) in [("go-on-acts", true, false), ("go-on-ends", false, true)]
+    {
         for ban in [0, 60] {
             let first = Rule {
-                acts,
-                ends_pass,
+                mitigates,
+                is_terminal,
                 ..Rule::ban(store, &format!("{name}-{ban}"), 1, ban)
             };
             let second = Rule::throttle(store, &format!("{name}-{ban}-next"), 9);
@@ -123,10 +124,10 @@ async fn after_the_end_bans_are_told_and_none_starts(store: &Store) {
         found[1].reading.unwrap().retry_after(),
         Some(Duration::from_secs(120))
     );
-    let found = store.run(&steps(StepOp::Pass), at(0)).await;
+    let found = store.run(&steps(StepOp::CheckBan), at(0)).await;
     assert_eq!(found[1].status, KeyStatus::Within);
     assert_eq!(looked.admit(store, "k", 0).await, banned(600, true));
-    for op in [StepOp::Admit, StepOp::Pass] {
+    for op in [StepOp::Admit, StepOp::CheckBan] {
         let found = store.run(&steps(op), at(0)).await;
         assert_eq!(found[1].status, banned(600, false));
     }

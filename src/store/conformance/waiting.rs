@@ -10,13 +10,13 @@ pub(super) async fn all(store: &Store) {
     what_will_wait_is_charged(store).await;
     what_would_wait_too_long_is_not_charged(store).await;
     what_never_fits_is_not_charged(store).await;
-    patience_is_for_admissions_of_throttles(store).await;
+    only_admissions_of_throttles_are_held(store).await;
     each_algorithm_has_it(store).await;
 }
 
 async fn what_will_wait_is_charged(store: &Store) {
     let rule = Rule {
-        patience: 120,
+        max_hold: 120,
         ..Rule::throttle(store, "patient", 2)
     };
     assert!(rule.takes(store, "k", 0).await);
@@ -32,7 +32,7 @@ async fn what_will_wait_is_charged(store: &Store) {
 
 async fn what_would_wait_too_long_is_not_charged(store: &Store) {
     let rule = Rule {
-        patience: 89,
+        max_hold: 89,
         ..Rule::throttle(store, "impatient", 2)
     };
     rule.admit(store, "k", 0).await;
@@ -44,7 +44,7 @@ async fn what_would_wait_too_long_is_not_charged(store: &Store) {
 
 async fn what_never_fits_is_not_charged(store: &Store) {
     let rule = Rule {
-        patience: 1_000,
+        max_hold: 1_000,
         ..Rule::throttle(store, "never-fits", 2)
     };
     let found = store
@@ -54,16 +54,16 @@ async fn what_never_fits_is_not_charged(store: &Store) {
     assert_eq!(rule.left(store, "k", 0).await, 2);
 }
 
-async fn patience_is_for_admissions_of_throttles(store: &Store) {
+async fn only_admissions_of_throttles_are_held(store: &Store) {
     let rule = Rule {
-        patience: 1_000,
+        max_hold: 1_000,
         ..Rule::throttle(store, "patient-looks", 1)
     };
     rule.admit(store, "k", 0).await;
     let found = rule.ask(store, StepOp::Peek, "k", 0).await;
     assert_eq!((found.status, found.charged), (KeyStatus::Over, false));
     let rule = Rule {
-        patience: 1_000,
+        max_hold: 1_000,
         ..Rule::ban(store, "patient-bans", 0, 10)
     };
     let found = rule.ask(store, StepOp::Admit, "k", 0).await;
@@ -73,7 +73,7 @@ async fn patience_is_for_admissions_of_throttles(store: &Store) {
 async fn each_algorithm_has_it(store: &Store) {
     for (name, limiter) in limiters(2) {
         let rule = Rule {
-            patience: 1_000,
+            max_hold: 1_000,
             ..Rule::counting(store, &format!("patient-{name}"), limiter)
         };
         for status in [KeyStatus::Within, KeyStatus::Within, KeyStatus::Over] {

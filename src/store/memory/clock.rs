@@ -54,7 +54,7 @@ proptest! {
         let set = LATER - back;
         let mut now = set;
         for wait in waits {
-            let found = ask(&store, &rule, StepOp::Pass, "k", now);
+            let found = ask(&store, &rule, StepOp::CheckBan, "k", now);
             let passed = now - set;
             if passed < length {
                 prop_assert!(matches!(found, KeyStatus::Banned { .. }), "freed by the clock");

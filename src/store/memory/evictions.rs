@@ -228,7 +228,7 @@ fn a_ban_that_ended_goes_before_a_past_offence() {
         let rule = escalating(&store);
         let plain = Rule::ban(&store, "plain", 0, 30);
         ask(&store, &rule, StepOp::Admit, "offender", 0);
-        ask(&store, &rule, StepOp::Pass, "offender", 10);
+        ask(&store, &rule, StepOp::CheckBan, "offender", 10);
         for key in 0..1_023 {
             ask(&store, &plain, StepOp::Admit, &key.to_string(), 10);
         }
@@ -267,14 +267,17 @@ fn what_is_only_tried_lifts_no_ban_and_forgets_no_offence() {
         let step = Rule::ban(&store, "tried", 0, 1_000).step(StepOp::Admit, 1);
         let step = Step {
             candidate: true,
-            ends_pass: false,
+            is_terminal: false,
             ..step
         };
         memory(&store).run(&plan([(key, step)]), at(secs))[0].status
     };
     assert_eq!(ask(&store, &real, StepOp::Admit, "a", 0), banned(100, true));
     assert_eq!(tried("b", 1), KeyStatus::Over);
-    assert_eq!(ask(&store, &real, StepOp::Pass, "a", 2), banned(100, false));
+    assert_eq!(
+        ask(&store, &real, StepOp::CheckBan, "a", 2),
+        banned(100, false)
+    );
     assert_eq!(
         ask(&store, &again, StepOp::Admit, "c", 100),
         banned(110, true)

@@ -25,7 +25,7 @@ impl MemoryStore {
                 now,
             };
             let within = self.execute(run, result);
-            if !within && step.acts && step.ends_pass {
+            if !within && step.mitigates && step.is_terminal {
                 self.peek_after_end(run, result);
                 return;
             }
@@ -83,8 +83,8 @@ impl MemoryStore {
                 by_algorithm!(limiter.algorithm, M => Self::count_words::<M>(&run, result))
             }
             StepOp::Admit | StepOp::Charge | StepOp::Peek => run.execute(result),
-            StepOp::Pass if self.ban_room.is_empty() => run.finish(result, KeyStatus::Within),
-            StepOp::Pass => run.execute(result),
+            StepOp::CheckBan if self.ban_room.is_empty() => run.finish(result, KeyStatus::Within),
+            StepOp::CheckBan => run.execute(result),
             StepOp::Always => run.finish(result, KeyStatus::Over),
         }
     }

@@ -20,7 +20,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 struct Model {
     limiter: Limiter,
     ban: BanLength,
-    patience: Duration,
+    max_hold: Duration,
     counters: HashMap<u8, Counter>,
     /// The last ban of each key: its end, and which offence it was.
     bans: HashMap<u8, (Timestamp, u32)>,
@@ -51,7 +51,7 @@ impl Model {
         let counter = self.counters.entry(key).or_insert_with(new);
         let look = counter.peek(&limiter, now, cost);
         let (reading, charged) = match op {
-            StepOp::Pass => return found(KeyStatus::Within),
+            StepOp::CheckBan => return found(KeyStatus::Within),
             StepOp::Always => return found(KeyStatus::Over),
             StepOp::Peek => (look, false),
             StepOp::Admit | StepOp::Charge if !look.fits && !self.ban.is_never() => {
@@ -62,7 +62,7 @@ impl Model {
             StepOp::Admit => {
                 let waits = limiter
                     .wait_for_turn(&look)
-                    .is_some_and(|wait| wait <= self.patience);
+                    .is_some_and(|wait| wait <= self.max_hold);
                 if waits {
                     counter.charge(&limiter, now, cost, lease);
                 }
@@ -124,7 +124,7 @@ fn acts() -> impl Strategy<Value = Act> {
         4 => Just(StepOp::Admit),
         2 => Just(StepOp::Charge),
         1 => Just(StepOp::Peek),
-        1 => Just(StepOp::Pass),
+        1 => Just(StepOp::CheckBan),
     ];
     prop_oneof![
         5 => (ops, costs).prop_map(|(op, cost)| Act::Ask(op, cost)),
@@ -154,18 +154,18 @@ proptest! {
         limit in 0..6u64,
         period in prop_oneof![Just(1u64), Just(250), Just(1_000), Just(60_000)],
         ban in bans(),
-        patience in prop_oneof![Just(0u64), 1..2_000u64],
+        max_hold in prop_oneof![Just(0u64), 1..2_000u64],
         requests in prop::collection::vec((0..40u8, acts(), waits()), 1..300),
     ) {
         let store = Store::memory(StoreBounds::keys(200));
         let rule = Rule::throttle(&store, "r", limit);
         let period = Duration::from_millis(period);
         let limiter = Limiter { period, ..limiters(limit)[algorithm].1 };
-        let patience = Duration::from_millis(patience);
+        let max_hold = Duration::from_millis(max_hold);
         let mut model = Model {
             limiter,
             ban: ban.clone(),
-            patience,
+            max_hold,
             counters: HashMap::new(),
             bans: HashMap::new(),
         };
@@ -180,7 +180,7 @@ proptest! {
                 }
                 continue;
             };
-            let step = Step { limiter, ban: ban.clone(), patience, ..rule.step(op, cost) };
+            let step = Step { limiter, ban: ban.clone(), max_hold, ..rule.step(op, cost) };
             let plan = plan([(&*format!("key {key}"), step)]);
             let result = memory(&store).run(&plan, now);
             prop_assert_eq!(result[0], model.ask(key, (op, cost, plan.lease), now));

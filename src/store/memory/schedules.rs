@@ -155,8 +155,8 @@ fn no_order_of_a_ban_and_its_end_loses_a_place() {
             ask(&shared, &rule, StepOp::Admit, key, now);
         });
         assert!(store.bans(at(10)).len() <= 1);
-        ask(&store, &rule, StepOp::Pass, "a", 1_000);
-        ask(&store, &rule, StepOp::Pass, "b", 1_000);
+        ask(&store, &rule, StepOp::CheckBan, "a", 1_000);
+        ask(&store, &rule, StepOp::CheckBan, "b", 1_000);
         assert!(memory(&store).ban_room.is_empty());
     });
 }
@@ -278,7 +278,7 @@ fn no_order_of_a_reload_and_a_charge_loses_a_place() {
             id: gone.id,
             ..kept
         };
-        ask(&store, &late, StepOp::Pass, "k", 1_000);
+        ask(&store, &late, StepOp::CheckBan, "k", 1_000);
         assert!(memory(&store).ban_room.is_empty());
     });
 }

@@ -86,7 +86,7 @@ impl StepRun<'_> {
         data: &mut ShardData,
         reserved: &mut bool,
     ) -> Result<StepResult, NoBanCapacity> {
-        if self.op == StepOp::Pass {
+        if self.op == StepOp::CheckBan {
             return Ok(self.without_counter(KeyStatus::Within));
         }
         let spot = data.table.find(tag);
@@ -213,7 +213,7 @@ impl StepRun<'_> {
         match self.op {
             StepOp::Admit => counter.admit(limiter, self.now, cost, lease),
             StepOp::Charge => counter.charge(limiter, self.now, cost, lease),
-            StepOp::Peek | StepOp::Pass | StepOp::Always => self.peek(counter),
+            StepOp::Peek | StepOp::CheckBan | StepOp::Always => self.peek(counter),
         }
     }
 
@@ -238,9 +238,9 @@ impl StepRun<'_> {
 
     /// Returns whether a request that does not fit is charged because it will wait in the queue.
     fn will_wait(&self, reading: &CounterReading) -> bool {
-        let patience = self.step.patience;
-        let soon = |wait: Duration| wait <= patience;
-        let may = self.op == StepOp::Admit && !patience.is_zero();
+        let max_hold = self.step.max_hold;
+        let soon = |wait: Duration| wait <= max_hold;
+        let may = self.op == StepOp::Admit && !max_hold.is_zero();
         may && self.step.limiter.wait_for_turn(reading).is_some_and(soon)
     }
 

@@ -95,7 +95,13 @@ fn a_flood_neither_grows_the_table_nor_frees_a_banned_key() {
     assert_eq!(evictions.counters, 2_000_000 - tracked as u64);
     assert_eq!(evictions.bans, 0);
     for key in 0..1_000 {
-        let found = ask(&store, &ban, StepOp::Pass, &format!("banned {key}"), 3_599);
+        let found = ask(
+            &store,
+            &ban,
+            StepOp::CheckBan,
+            &format!("banned {key}"),
+            3_599,
+        );
         assert_eq!(found, banned(3_600, false));
     }
 }
@@ -220,7 +226,7 @@ fn at_the_bound_the_ban_that_ends_first_makes_room() {
         let found = ask(&store, &rule, StepOp::Admit, &key(n), 0);
         assert!(matches!(found, KeyStatus::Banned { started: true, .. }));
         assert!(matches!(
-            ask(&store, &rule, StepOp::Pass, &key(n), 0),
+            ask(&store, &rule, StepOp::CheckBan, &key(n), 0),
             KeyStatus::Banned { started: false, .. }
         ));
     }
@@ -256,7 +262,7 @@ fn bans_that_ended_do_not_hide_which_ends_first() {
         ban("short", 0, 10);
         let rule = Rule::ban(&store, "ban", 0, 10);
         assert_eq!(
-            ask(&store, &rule, StepOp::Pass, "short", 10),
+            ask(&store, &rule, StepOp::CheckBan, "short", 10),
             KeyStatus::Within
         );
         ban("into its place", 10, 5_000);
@@ -312,11 +318,11 @@ fn long_keys_are_cut_in_listings_but_not_confused() {
     assert_eq!(&*store.bans(at(0))[0].key, &long.as_bytes()[..SHOWN]);
     let other = "x".repeat(SHOWN + 2);
     assert_eq!(
-        ask(&store, &rule, StepOp::Pass, &other, 0),
+        ask(&store, &rule, StepOp::CheckBan, &other, 0),
         KeyStatus::Within
     );
     assert_eq!(
-        ask(&store, &rule, StepOp::Pass, &long, 0),
+        ask(&store, &rule, StepOp::CheckBan, &long, 0),
         banned(10, false)
     );
 }
@@ -341,7 +347,7 @@ fn removed_rules_lose_their_counters_and_bans() {
     assert_eq!(store.keys(at(10)), [(kept.id.slot, 1)]);
     assert_eq!(store.bans(at(10)).len(), 2);
     assert_eq!(
-        ask(&store, &kept, StepOp::Pass, "banned", 10),
+        ask(&store, &kept, StepOp::CheckBan, "banned", 10),
         banned(100, false)
     );
     assert_eq!(

@@ -77,7 +77,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         StepOp::Admit,
         StepOp::Charge,
         StepOp::Peek,
-        StepOp::Pass,
+        StepOp::CheckBan,
     ]);
     let costs = prop::sample::select(COSTS.to_vec());
     let come = (0..RULES, ops, 0..40u8, costs);

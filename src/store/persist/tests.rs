@@ -74,7 +74,7 @@ async fn restarted(file: &SnapshotFile) -> Option<[bool; 2]> {
     assert_eq!(restored.bans, store.bans(at(1)).len());
     let mut found = [false; 2];
     for (found, key) in found.iter_mut().zip(["old", "new"]) {
-        let status = rule.ask(&store, StepOp::Pass, key, 1).await.status;
+        let status = rule.ask(&store, StepOp::CheckBan, key, 1).await.status;
         *found = status == banned(600, false);
         assert!(*found || status == KeyStatus::Within);
     }

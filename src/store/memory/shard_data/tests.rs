@@ -91,7 +91,7 @@ fn each_rule_gets_the_counter_it_wants() {
 fn a_look_and_a_refusal_keep_nothing() {
     let store = store(1_000, 1 << 20);
     for rule in [log(&store, 0), slices(&store, 0)] {
-        for op in [StepOp::Peek, StepOp::Pass, StepOp::Admit] {
+        for op in [StepOp::Peek, StepOp::CheckBan, StepOp::Admit] {
             ask(&store, &rule, op, "k", 0);
         }
     }

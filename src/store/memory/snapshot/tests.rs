@@ -127,7 +127,7 @@ fn offences_are_remembered_over_a_restart() {
         banned(110, true)
     );
     // One ban is looked up after its end, so that the store records it; the other ends while no process runs.
-    ask(&store, &rule(&store), StepOp::Pass, "past", 110);
+    ask(&store, &rule(&store), StepOp::CheckBan, "past", 110);
     for moment in [111, 5_000, 86_000] {
         let (again, _) = restored(&saved(&store, 110), KEYS, &["r"], moment);
         let rule = rule(&again);
@@ -226,7 +226,10 @@ fn a_larger_store_has_everything() {
             KeyStatus::Over
         );
         let ban = Rule::ban(&again, "ban", 0, 60);
-        assert_eq!(ask(&again, &ban, StepOp::Pass, &key, 0), banned(60, false));
+        assert_eq!(
+            ask(&again, &ban, StepOp::CheckBan, &key, 0),
+            banned(60, false)
+        );
     }
 }
 
@@ -273,11 +276,11 @@ fn a_clock_that_was_set_back_makes_nothing_worse() {
     let ban = Rule::ban(&again, "ban", 0, 600);
     let count = count_of(&again);
     assert_eq!(
-        ask(&again, &ban, StepOp::Pass, "k", early),
+        ask(&again, &ban, StepOp::CheckBan, "k", early),
         banned(early + 600, false)
     );
     assert_eq!(
-        ask(&again, &ban, StepOp::Pass, "k", early + 600),
+        ask(&again, &ban, StepOp::CheckBan, "k", early + 600),
         KeyStatus::Within
     );
     assert_eq!(
