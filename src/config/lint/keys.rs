@@ -29,9 +29,8 @@ pub(super) fn warn(
     let bans_many = case.bans() && !has_client;
     let is_own = |id| by_id(id).spread != FieldSpread::Shared;
     if bans_many && !parts.iter().any(|part| reads(part, is_own)) {
-        return shared(case, warnings);
-    }
-    if bans_many && case.rule.key.missing == MissingPart::Group {
+        shared(case, warnings);
+    } else if bans_many && case.rule.key.missing == MissingPart::Group {
         grouped(case, file, warnings);
     }
     let free = |part: &KeyPart| is_free(part, case, file);
@@ -124,7 +123,6 @@ fn shared(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
         (Some(first), Some(last)) => (first.span.start..last.span.end, "escalate"),
         _ => (case.written.duration.span.clone(), "duration"),
     };
-    let help = format!("or remove `{key}` to block only requests over the limit");
     let Some(span) = key_span(case) else {
         warnings
             .at(
@@ -132,8 +130,14 @@ fn shared(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
                 &ban,
                 "a ban without a key applies to all clients",
             )
-            .help(format!("add `key = [\"ip.src\"]`, {help}"));
+            .help(format!(
+                "add `key = [\"ip.src\"]`, or remove `{key}` to block only requests over the limit"
+            ));
         return;
+    };
+    let first = match case.rule.dry_run {
+        true => "",
+        false => "try it with `dry_run = true`; ",
     };
     warnings
         .at(
@@ -142,7 +146,10 @@ fn shared(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
             "a ban on this key applies to all clients that share it",
         )
         .related(ban, "the ban")
-        .help(format!("add `ip.src` or a cookie to the key, {help}"));
+        .help(format!(
+            "{first}if the sharing is intended, write `# lockgate: allow shared-key` above the \
+             key; otherwise add `ip.src`, or remove `{key}`"
+        ));
 }
 
 fn grouped(case: &LintedRule<'_>, file: &ConfigFile, warnings: &mut Warnings<'_>) {

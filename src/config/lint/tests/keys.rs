@@ -10,9 +10,7 @@ fn a_ban_on_a_shared_key() {
         "\"ip.src.asnum\"",
         "\"ip.src.country\"",
         "\"tls.ja4\"",
-        "\"cf.bot_management.ja3_hash\"",
         "\"tls.ja4\", \"http.host\"",
-        "\"http.user_agent\"",
         "\"http.request.uri.path\"",
     ] {
         let with = |rest: &str| rule(&format!("{PATH}key = [{key}]\n{rest}"));
@@ -27,6 +25,27 @@ fn a_ban_on_a_shared_key() {
         "a ban without a key applies to all clients",
     );
     none(&rule(PATH));
+}
+
+#[test]
+fn a_shared_key_that_clients_choose_has_both_warnings() {
+    let shared = "a ban on this key applies to all clients that share it";
+    let chosen = "clients can choose this key: each new value starts a new counter";
+    let geo = "[geo.overrides]\n\"203.0.113.0/24\" = { asn = 1 }\n";
+    let guard = format!("{GUARD}key = [\"ip.src\"]\n{PATH}");
+    for key in [
+        "\"tls.ja4\", \"ip.src.asnum\", \"http.user_agent\"",
+        "\"cf.bot_management.ja3_hash\"",
+        "\"http.user_agent\"",
+    ] {
+        let with = |rest: &str| rule(&format!("{PATH}key = [{key}]\n{rest}"));
+        only(&(with("") + geo), chosen);
+        let ban = with("duration = \"1m\"") + geo;
+        assert_eq!(warnings(&ban), [shared, chosen], "{key}");
+        only(&(ban + &guard), shared);
+        let own = format!("{PATH}key = [{key}, \"ip.src\"]\nduration = \"1m\"");
+        none(&(rule(&own) + &guard + geo));
+    }
 }
 
 #[test]
@@ -137,9 +156,10 @@ fn a_peer_address_is_shared_behind_a_trusted_proxy() {
 }
 
 #[test]
-fn the_example_configuration_has_one_known_warning() {
-    only(
-        include_str!("../../../../gateway.toml"),
+fn the_example_configuration_has_two_known_warnings() {
+    let known = [
         "a ban on this key applies to all clients that share it",
-    );
+        "clients can choose this key: each new value starts a new counter",
+    ];
+    assert_eq!(warnings(include_str!("../../../../gateway.toml")), known);
 }
