@@ -5,6 +5,7 @@
 //! memory-mapped: truncating a mapped file would kill the process.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -135,6 +136,13 @@ impl GeoSource for GeoLookup {
 }
 
 // === impl GeoError ===
+
+impl GeoError {
+    /// Returns whether the file does not exist.
+    pub fn is_missing(&self) -> bool {
+        matches!(&self.fault, DatabaseError::Unreadable(error) if error.kind() == ErrorKind::NotFound)
+    }
+}
 
 impl fmt::Display for GeoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use super::CompileContext;
+use super::{CompileContext, RELATIVE_PATH};
 use crate::config::{Spanned, file};
 use crate::geo::{DatabaseUse, GeoLookup};
 
@@ -29,7 +29,11 @@ pub fn geo(written: &file::GeoSettings, cx: &mut CompileContext<'_>) -> Option<G
                     DatabaseUse::Asn => asn,
                     DatabaseUse::Country => country,
                 };
-                cx.diagnostics.error(span(key), error.to_string());
+                let is_relative = key.as_ref().is_some_and(|path| path.value.is_relative());
+                let reported = cx.diagnostics.error(span(key), error.to_string());
+                if is_relative && error.is_missing() {
+                    reported.help(RELATIVE_PATH);
+                }
             }
             None
         }

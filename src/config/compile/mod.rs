@@ -156,13 +156,16 @@ impl CompileContext<'_> {
                 let message = format!("cannot read `{}`: {error}", resolved.display());
                 let reported = self.diagnostics.error(span.clone(), message);
                 if path.is_relative() && error.kind() == io::ErrorKind::NotFound {
-                    reported.help("a path is relative to the file that contains it");
+                    reported.help(RELATIVE_PATH);
                 }
                 None
             }
         }
     }
 }
+
+/// The help for a file that does not exist.
+const RELATIVE_PATH: &str = "a path is relative to the file that contains it";
 
 /// Resolves `path` relative to the folder of `file`.
 fn resolve(path: &Path, file: &str) -> PathBuf {

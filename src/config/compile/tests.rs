@@ -253,6 +253,18 @@ fn a_cost_is_an_integer() {
         "gateway.toml:7:13: error: unknown field `http.hst`",
     );
     compiled(&cost("http.response.duration_ms"));
+    let help = "for a response header, write `cost = { response_header = \"x-complexity\" }`";
+    for header in [
+        "x-complexity",
+        "http.response.headers.x-complexity",
+        "http.response.headers[\"X-Complexity\"]",
+        "http.response.headers[\"x-complexity\"][0]",
+    ] {
+        refused(&cost(header), help);
+    }
+    let neither = "a cost is an integer or an expression; `complexity` is neither";
+    refused(&cost("complexity"), neither);
+    refused(&cost("status"), "did you mean `http.response.code`?");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use super::{RuleCompiler, report};
 use crate::config::compile::CompileContext;
 use crate::config::file::{self, RuleSettings};
 use crate::config::{Text, limiter};
-use crate::expr::{self, Scalar, ValueType};
+use crate::expr::{self, ExprError, Scalar, ValueType};
+use crate::facts::fields;
 use crate::limit::{Algorithm, Limiter};
 use crate::rules::{RuleCost, RuleScope};
 
@@ -36,9 +37,13 @@ impl RuleCompiler<'_> {
                 .help(number);
             return None;
         }
-        let scalar = expr::scalar(&text.value, &self.env(true))
-            .map_err(|errors| report(text, errors, cx))
-            .ok()?;
+        let scalar = match expr::scalar(&text.value, &self.env(true)) {
+            Ok(scalar) => scalar,
+            Err(errors) => {
+                refuse(text, errors, cx);
+                return None;
+            }
+        };
         if scalar.ty() == ValueType::Int {
             return Some(scalar);
         }
@@ -52,7 +57,10 @@ impl RuleCompiler<'_> {
                 text.span.clone(),
                 format!("a cost is an integer; this expression is {found}"),
             )
-            .help("for example `cost = 'len(http.request.uri.query)'`");
+            .help(match response_header(&scalar) {
+                Some(name) => header_help(name),
+                None => "for example `cost = 'len(http.request.uri.query)'`".to_owned(),
+            });
         None
     }
 
@@ -94,6 +102,44 @@ impl RuleCompiler<'_> {
                 .help("read only request fields, or use another algorithm");
         }
     }
+}
+
+/// Reports the errors of an expression, or that a header's name is not an expression.
+fn refuse(text: &Text, errors: Vec<ExprError>, cx: &mut CompileContext<'_>) {
+    let suggested = |error: &ExprError| error.message.contains("did you mean");
+    let Some(name) = header_name(&text.value).filter(|_| !errors.iter().any(suggested)) else {
+        return report(text, errors, cx);
+    };
+    let message = format!(
+        "a cost is an integer or an expression; `{}` is neither",
+        text.value.trim()
+    );
+    cx.diagnostics
+        .error(text.span.clone(), message)
+        .help(header_help(name));
+}
+
+fn header_help(name: &str) -> String {
+    format!("for a response header, write `cost = {{ response_header = \"{name}\" }}`")
+}
+
+/// Returns `text` if it can be the name of a header, also after the field of all headers and a dot.
+fn header_name(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let headers = fields::by_id(fields::RESPONSE_HEADERS).name;
+    let entry = text.strip_prefix(headers);
+    let name = entry.and_then(|rest| rest.strip_prefix('.'));
+    let name = name.unwrap_or(text);
+    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    (starts && name.bytes().all(is_name)).then_some(name)
+}
+
+/// Returns the response header that the value reads. `None` if it reads none.
+fn response_header(scalar: &Scalar) -> Option<&str> {
+    let mut entries = scalar.reads_entries().iter();
+    let entry = entries.find(|(field, _)| *field == fields::RESPONSE_HEADERS);
+    entry.map(|(_, name)| &**name)
 }
 
 fn takes_a_slot(algorithm: Algorithm) -> Option<&'static str> {
