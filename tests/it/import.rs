@@ -161,6 +161,29 @@ fn a_file_without_rules_is_refused_with_its_content_described() {
 }
 
 #[test]
+fn terraform_files_are_refused_with_the_way_to_fetch_the_ruleset() {
+    let message = "Terraform files are not read; fetch the deployed ruleset from the API, as \
+                   `lockgate help import-cloudflare` shows\n";
+    let hcl = "# Limits.\nresource \"cloudflare_ruleset\" \"limits\" {\n  kind = \"zone\"\n}\n";
+    for text in [
+        hcl,
+        r#"{"format_version": "1.0", "terraform_version": "1.9.0", "values": {"root_module": {}}}"#,
+        r#"{"version": 4, "terraform_version": "1.9.0", "resources": []}"#,
+        r#"{"resource": {"cloudflare_ruleset": {"limits": {"rules": []}}}}"#,
+    ] {
+        let ran = piped(text);
+        assert_eq!(ran.status.code(), Some(1), "{text}");
+        assert_eq!(stderr(&ran), format!("stdin: {message}"), "{text}");
+    }
+    let folder = Folder::new();
+    folder.write("limits.tf", "locals {}\n");
+    let ran = Process::output(&folder, &["import", "cloudflare", "limits.tf"]);
+    assert_eq!(stderr(&ran), format!("limits.tf: {message}"));
+    let page = Process::output(&folder, &["help", "import-cloudflare"]);
+    assert!(page.status.success(), "{}", stderr(&page));
+}
+
+#[test]
 fn output_that_cannot_be_written_is_an_error() {
     let full = fs::OpenOptions::new()
         .write(true)

@@ -65,7 +65,7 @@ pub fn read(
     draft: &mut RuleDraft,
 ) {
     let empty = Map::new();
-    let parameters = match rule.get("action_parameters") {
+    let parameters = match rule.get("action_parameters").map(quote::single) {
         Some(Value::Object(map)) => map,
         Some(other) => {
             draft.note(mismatch("`action_parameters`", other, "an object"));
@@ -102,7 +102,7 @@ fn plain(
     draft.set("action", ours.to_owned());
     let answers = ours == "\"block\"";
     let mut parameters = JsonObject::new(parameters);
-    match parameters.get("response") {
+    match parameters.get("response").map(quote::single) {
         Some(Value::Object(map)) if answers => response(map, limited, names, draft),
         Some(other) => draft.note(format!(
             "`action_parameters.response` is not imported: {}; only `block` has a response, as an \

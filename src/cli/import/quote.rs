@@ -39,6 +39,15 @@ impl<'a> JsonObject<'a> {
     }
 }
 
+/// Returns the only element of an array, and any other value unchanged. Terraform writes an object
+/// as an array of one object.
+pub fn single(value: &Value) -> &Value {
+    match value {
+        Value::Array(items) if items.len() == 1 => items.first().unwrap_or(value),
+        other => other,
+    }
+}
+
 /// Renders a value as JSON on one line, truncated if it is long.
 pub fn shown(value: &Value) -> String {
     let text = visible(&value.to_string());

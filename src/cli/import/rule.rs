@@ -61,7 +61,7 @@ fn expression(rule: &mut JsonObject<'_>, draft: &mut RuleDraft) {
 
 /// Reads the limit. Returns whether the rule has one, valid or not.
 fn limit(rule: &mut JsonObject<'_>, draft: &mut RuleDraft) -> bool {
-    match rule.get("ratelimit") {
+    match rule.get("ratelimit").map(quote::single) {
         Some(Value::Object(map)) => read_limit(JsonObject::new(map), draft),
         Some(other) => draft.refuse(mismatch("`ratelimit`", other, "an object")),
         None => return false,
@@ -115,7 +115,9 @@ fn key(parts: &Value, draft: &mut RuleDraft) {
     for part in parts {
         let meant = match part.as_str().map(str::trim) {
             Some("cf.colo.id") => {
-                draft.note("`cf.colo.id` is not in the key: each gateway has its own counters");
+                draft.note(
+                    "`cf.colo.id` is not in the key: a gateway does not count per data center",
+                );
                 continue;
             }
             Some("cf.unique_visitor_id") => {

@@ -8,6 +8,9 @@ use super::quote::{kind, visible};
 const EXPECTED: &str = "expected a ruleset `{\"rules\": […]}`, the API's response `{\"success\": \
                         true, \"result\": …}` or an array of rules";
 
+const TERRAFORM: &str = "Terraform files are not read; fetch the deployed ruleset from the API, as \
+                         `lockgate help import-cloudflare` shows";
+
 /// The order in which Cloudflare evaluates rulesets.
 const PHASES: [&str; 3] = [
     "http_request_firewall_custom",
@@ -35,6 +38,9 @@ pub fn parse(file: &str, json: &[u8]) -> Result<Value, String> {
         return Err(format!("{file}: found nothing; {EXPECTED}"));
     }
     serde_json::from_slice(json).map_err(|error| {
+        if is_hcl(file, json) {
+            return format!("{file}: {TERRAFORM}");
+        }
         let text = error.to_string();
         let message = text.split(" at line ").next().unwrap_or_default();
         let column = column(json, error.line(), error.column());
@@ -43,6 +49,27 @@ pub fn parse(file: &str, json: &[u8]) -> Result<Value, String> {
             error.line()
         )
     })
+}
+
+/// Returns whether a document that is not JSON is a Terraform file.
+fn is_hcl(file: &str, text: &[u8]) -> bool {
+    const BLOCKS: [&[u8]; 4] = [
+        b"resource \"",
+        b"variable \"",
+        b"terraform {",
+        b"provider \"",
+    ];
+    let block = |line: &[u8]| BLOCKS.iter().any(|block| line.starts_with(block));
+    file.ends_with(".tf") || text.split(|byte| *byte == b'\n').any(block)
+}
+
+/// Returns whether a document is Terraform's configuration, state or plan in JSON.
+fn is_terraform(document: &Value) -> bool {
+    let has = |key| document.get(key).is_some();
+    let resource = document.get("resource");
+    has("terraform_version")
+        || has("format_version")
+        || resource.is_some_and(|resource| resource.get("cloudflare_ruleset").is_some())
 }
 
 /// Returns all rulesets in the document, in evaluation order.
@@ -61,7 +88,10 @@ pub fn rulesets(document: &Value) -> Result<Vec<CloudflareRuleset<'_>>, String> 
             ..CloudflareRuleset::default()
         }]
     } else {
-        return Err(refusal(document, content));
+        return Err(match is_terraform(document) {
+            true => TERRAFORM.to_owned(),
+            false => refusal(document, content),
+        });
     };
     if found.iter().all(|ruleset| ruleset.rules.is_empty()) {
         return Err(no_rules(&found));

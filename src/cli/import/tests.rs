@@ -271,6 +271,26 @@ fn a_rule_with_an_empty_limit_does_not_become_a_deny_rule() {
 }
 
 #[test]
+fn an_array_of_one_object_is_read_as_the_object() {
+    let limit = json!({"characteristics": ["ip.src"], "period": 60, "requests_per_period": 5});
+    let response = json!({"status_code": 420, "content": "calm"});
+    let rule = |limit: Value, parameters: Value| {
+        let rule = json!({"expression": "ssl", "action": "block", "ratelimit": limit,
+                          "action_parameters": parameters});
+        convert("x.json", rule.to_string().as_bytes()).unwrap().toml
+    };
+    let plain = rule(limit.clone(), json!({"response": response.clone()}));
+    let listed = rule(json!([limit.clone()]), json!([{"response": [response]}]));
+    assert!(plain.contains("1 rule written, 0 written as comments, 0 notes"));
+    assert_eq!(listed, plain);
+    let two = rule(json!([limit.clone(), limit]), json!({}));
+    assert!(
+        two.contains("`ratelimit` is an array, not an object"),
+        "{two}"
+    );
+}
+
+#[test]
 fn a_rule_named_like_the_shared_response_gets_its_own_response() {
     let document = json!([
         {"description": "Forbidden", "expression": "ssl", "action": "block",

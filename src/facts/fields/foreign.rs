@@ -80,7 +80,8 @@ type Row = (&'static str, Filler, &'static str);
 enum Filler {
     /// Only Cloudflare's network has the value.
     Cloudflare,
-    /// The value is in the body, which the gateway does not read.
+    /// The value is in the body, which the gateway does not read. Its row has the whole advice,
+    /// because most such values have no alternative.
     Body,
     /// No database that the gateway reads has the value.
     Database,
@@ -91,6 +92,9 @@ enum Filler {
 }
 
 use Filler::{Body, Cloudflare, Database, Otherwise, Packets};
+
+/// The alternative to a value that only the body has.
+const NO_BODY: &str = "no equivalent: in a key, use `ip.src` or a header that names the user";
 
 /// The first matching row applies.
 #[rustfmt::skip] // a row a line
@@ -107,7 +111,7 @@ const REFUSED: &[Row] = &[
     ("cf.edge.client_tcp", Cloudflare, "`ssl`"),
     ("cf.edge.server_", Cloudflare, "`tls.sni` and `http.host`"),
     ("cf.edge.", Cloudflare, "`ip.peer`"),
-    ("cf.colo.", Cloudflare, "nothing; remove it: each gateway has its own counters"),
+    ("cf.colo.", Cloudflare, "nothing; remove it: a gateway does not count per data center"),
     ("cf.metal.id", Cloudflare, "nothing; remove it"),
     ("cf.ray_id", Cloudflare, "`http.request.id`"),
     ("cf.zone.", Cloudflare, "`http.host`"),
@@ -138,11 +142,11 @@ const REFUSED: &[Row] = &[
     ("ip.opt.", Packets, "`ip.src`"),
     ("ip.proto.*", Packets, "`ip.src`"),
     ("ip.ttl", Packets, "`ip.src`"),
-    ("http.request.body.raw", Body, "`http.request.body.size`"),
-    ("http.request.body.form.*", Body, "`http.request.body.size`"),
-    ("http.request.body.multipart.*", Body, "`http.request.body.size`"),
-    ("http.request.body.mime", Body, "`http.request.body.size`"),
-    ("http.request.body.truncated", Body, "`http.request.body.size`"),
+    ("http.request.body.raw", Body, NO_BODY),
+    ("http.request.body.form.*", Body, NO_BODY),
+    ("http.request.body.multipart.*", Body, NO_BODY),
+    ("http.request.body.mime", Body, "nearest: `http.request.headers[\"content-type\"][0]`"),
+    ("http.request.body.truncated", Body, "nearest: `http.request.body.size`"),
     ("ip.src.is_in_european_union", Database, "`ip.src.country in {…}`"),
     ("ip.src.city", Database, "`ip.src.country`, `ip.src.continent` and `ip.src.asnum`"),
     ("ip.src.lat", Database, "`ip.src.country`, `ip.src.continent` and `ip.src.asnum`"),
@@ -172,7 +176,7 @@ pub(super) fn why_refused(name: &str) -> Option<String> {
     Some(match filler {
         Cloudflare => format!("only Cloudflare provides `{name}`; nearest: {nearest}"),
         Body => {
-            format!("`{name}` is in the body, which the gateway does not read; nearest: {nearest}")
+            format!("`{name}` is in the body, which the gateway does not read; {nearest}")
         }
         Database => format!("no database of the gateway has `{name}`; nearest: {nearest}"),
         Packets => format!("`{name}` is about packets, but rules see requests; nearest: {nearest}"),
