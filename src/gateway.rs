@@ -191,12 +191,15 @@ impl Startup {
             let written = &config.file.log;
             log.configure(written.level.value, written.format.value);
         }
-        let blueprint = config.compile(clock.now(), None)?;
+        let mut blueprint = config.compile(clock.now(), None)?;
         let settings = config.startup_settings();
         let mut process = ProcessState::new(clock, log, settings.bounds)?;
         let configured = settings.secret_file.as_deref().and_then(config::secret);
         if let Some(secret) = configured.or(secret) {
             process = process.with_secret(secret);
+        }
+        if let Some(shared) = blueprint.shared_store.take() {
+            process = process.with_shared_store(shared);
         }
         tls::warm_up()?;
         Ok(Self {

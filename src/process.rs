@@ -13,7 +13,9 @@ use parking_lot::Mutex;
 use crate::action::QuotaNames;
 use crate::action::imitate::ImitationStore;
 use crate::clock::Clock;
-use crate::config::blueprint::{Blueprint, RuleBlueprint, TargetBlueprint, UpstreamBlueprint};
+use crate::config::blueprint::{
+    Blueprint, RuleBlueprint, SharedStoreBlueprint, TargetBlueprint, UpstreamBlueprint,
+};
 use crate::config::file::AccessLogSettings;
 use crate::observe::{AccessLog, LineSink, LogHandle, Metrics};
 use crate::route::RouteTable;
@@ -97,6 +99,16 @@ impl ProcessState {
         let mut process = Self { secret, ..self };
         process.store_mut().set_secret(&secret);
         process
+    }
+
+    /// Shares the counters with other gateways. The store must not have counted anything yet.
+    pub fn with_shared_store(self, shared: SharedStoreBlueprint) -> Self {
+        let store = Arc::into_inner(self.store).expect("no core has a handle of the store yet");
+        let store = store.shared(shared.redis, shared.local_fraction, shared.on_failure);
+        Self {
+            store: Arc::new(store),
+            ..self
+        }
     }
 
     /// Returns the store, before any core uses it.

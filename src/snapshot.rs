@@ -187,6 +187,8 @@ pub struct StartupSettings {
     pub snapshot: Option<PathBuf>,
     /// The file with this gateway's secret. `None` if a secret is generated at the start.
     pub secret_file: Option<PathBuf>,
+    /// The settings of the shared store as text. `None` if the counters are in memory.
+    pub shared_store: Option<String>,
 }
 
 // === impl Snapshot ===

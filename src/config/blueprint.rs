@@ -11,8 +11,9 @@ use super::file::AccessLogSettings;
 use crate::action::{FixedResponse, ResponseTemplate};
 use crate::observe::{LogOutput, Redactor};
 use crate::route::{RedirectTemplate, RoutePattern};
-use crate::rules::{Key, RuleSet};
+use crate::rules::{Key, OnStoreFailure, RuleSet};
 use crate::snapshot::{GatewaySettings, ListenerSettings, RouteConfig};
+use crate::store::redis::RedisSettings;
 use crate::upstream::{ServerSpec, Upstream, UpstreamTls};
 
 /// One configuration that is not installed yet.
@@ -37,8 +38,20 @@ pub struct Blueprint {
     pub max_connections: usize,
     /// The address of the admin port. `None` if there is no admin port.
     pub admin: Option<SocketAddr>,
+    /// The shared store. `None` if the counters are in memory, or if this replaces a running configuration.
+    pub shared_store: Option<SharedStoreBlueprint>,
     /// The settings that need no installation.
     pub settings: GatewaySettings,
+}
+
+/// A shared store that is not connected yet.
+pub struct SharedStoreBlueprint {
+    /// The connection.
+    pub redis: RedisSettings,
+    /// The share of each limit that one gateway enforces during a store outage.
+    pub local_fraction: f64,
+    /// What rules do during a store outage, unless they have a setting of their own.
+    pub on_failure: OnStoreFailure,
 }
 
 /// An upstream that shares no state with earlier configurations yet.

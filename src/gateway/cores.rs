@@ -93,6 +93,7 @@ impl CoreThread {
         let core = Rc::new(core);
         tokio::task::spawn_local(prune_forever(core.clone()));
         tokio::task::spawn_local(core.store.clone().run());
+        core.store.first_attempt().await;
         let mut accepting = Vec::new();
         let accepts = self.follow(&mut accepting, &core);
         let has_failed = accepts.is_err();

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use crate::observe::Metrics;
 use crate::process::RunningGateway;
 use crate::snapshot::Snapshot;
+use crate::store::redis::health::StoreHealth;
 
 // === impl RunningGateway ===
 
@@ -26,6 +27,8 @@ impl RunningGateway {
         let evictions = store.evictions();
         metrics.set_evictions(evictions.counters, evictions.bans);
         metrics.set_settle_dropped(store.settle_dropped());
+        metrics.set_max_keys(snapshot.settings.startup.bounds.max_keys);
+        self.set_store_health();
         let access = snapshot
             .access
             .as_ref()
@@ -33,7 +36,26 @@ impl RunningGateway {
         metrics.set_log_lines_dropped(access + self.process.log.dropped());
         metrics.encode()
     }
+
+    /// Sets the series of the shared store. A memory store is always `ok`.
+    fn set_store_health(&self) {
+        let (store, metrics) = (&self.process.store, &self.process.metrics);
+        let state = store.state(self.process.clock.now());
+        let is_down = store.health().is_some_and(StoreHealth::is_down);
+        metrics.set_store_state(&STORE_STATES, state, is_down);
+        let Some(health) = store.health() else {
+            return;
+        };
+        for (kind, count) in health.errors() {
+            metrics.set_store_errors(kind, count);
+        }
+        let (counts, sum) = health.round_trips();
+        metrics.set_store_roundtrips(&counts, sum);
+    }
 }
+
+/// The values of the label `state`.
+const STORE_STATES: [&str; 5] = ["ok", "degraded", "local", "open", "closed"];
 
 /// Returns the expiry times of the certificates of each listener.
 fn ends(snapshot: &Snapshot) -> Vec<(&str, &str, u64)> {
@@ -63,4 +85,15 @@ fn set_servers(metrics: &Metrics, snapshot: &Snapshot) {
 
 fn gauge(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::observe::HISTOGRAM_BOUNDS;
+    use crate::store::redis::health::ROUND_TRIP_BOUNDS;
+
+    #[test]
+    fn round_trips_have_the_buckets_of_the_metrics() {
+        assert_eq!(ROUND_TRIP_BOUNDS, HISTOGRAM_BOUNDS);
+    }
 }

@@ -205,6 +205,19 @@ impl Limiter {
         level.map_or(u8::MAX, |level| level as u8)
     }
 
+    /// The limiter of a process that enforces only a `fraction` of the limit: rounded down, at least 1.
+    pub fn scaled(self, fraction: f64) -> Self {
+        let part = |whole: u64| match whole {
+            0 => 0,
+            _ => ((at_most(whole) as f64 * fraction) as u64).max(1),
+        };
+        Self {
+            limit: part(self.limit),
+            burst: part(self.burst),
+            ..self
+        }
+    }
+
     /// The limit, at most [`MAX_LIMIT`].
     const fn capped(&self) -> u64 {
         at_most(self.limit)

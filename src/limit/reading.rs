@@ -46,6 +46,17 @@ impl CounterReading {
         }
     }
 
+    /// The reading that another store has computed. `reset` and `delay` are in microseconds; a `delay` of
+    /// `u64::MAX` means never.
+    pub fn from_micros(fits: bool, remaining: u64, reset: u64, delay: u64) -> Self {
+        Self {
+            fits,
+            remaining,
+            reset,
+            delay,
+        }
+    }
+
     /// Replaces the units left and the time until the reset.
     pub fn leaving(self, remaining: u64, reset_after: Duration) -> Self {
         let reset = micros_up(reset_after);

@@ -29,8 +29,8 @@ pub struct Plan {
 pub struct HeldLeases {
     /// The identity that all of these leases have.
     pub id: LeaseId,
-    /// The rules and keys of the counters that hold a lease.
-    pub counters: SmallVec<[(RuleId, Box<[u8]>); 1]>,
+    /// The rules and keys of the counters that hold a lease, and the units of each lease.
+    pub counters: SmallVec<[(RuleId, Box<[u8]>, u64); 1]>,
 }
 
 /// The identity of a rule's counters, across reloads. Two rules share counters only if their ids
@@ -124,6 +124,8 @@ pub struct PlanResult {
     /// The results: at most one per step, in order; then, if a step ended evaluation, those of the
     /// steps that were only peeked at.
     pub steps: SmallVec<[StepResult; 4]>,
+    /// The steps whose ban a remote store has reported, each with the ordinal of its offence, counted from 1.
+    pub offences: Vec<(u16, u32)>,
 }
 
 /// What a store returns for one step.
@@ -197,6 +199,19 @@ impl From<Duration> for BanLength {
     }
 }
 
+// === impl OnStoreFailure ===
+
+impl OnStoreFailure {
+    /// The name in `on_failure = "…"`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            OnStoreFailure::Local => "local",
+            OnStoreFailure::Open => "open",
+            OnStoreFailure::Closed => "closed",
+        }
+    }
+}
+
 // === impl StepOp ===
 
 impl StepOp {
@@ -216,6 +231,16 @@ impl Step {
         let charged = self.op == StepOp::Admit && result.status == KeyStatus::Within;
         let keeps = !self.limiter.algorithm.holds_leases();
         self.peek_after_end && charged && keeps && result.reading.is_some_and(is_full)
+    }
+}
+
+// === impl PlanResult ===
+
+impl PlanResult {
+    /// The ordinal of the offence for which the key of a step is banned, counted from 1.
+    pub fn offence(&self, step: u16) -> u32 {
+        let reported = self.offences.iter().find(|(index, _)| *index == step);
+        reported.map_or(1, |(_, offence)| *offence)
     }
 }
 
@@ -267,11 +292,22 @@ impl Plan {
     pub fn leases(&self) -> Option<HeldLeases> {
         let takes = |step: &&Step| step.op.counts() && step.limiter.algorithm.holds_leases();
         let steps = self.steps.iter().filter(takes);
-        let counters: SmallVec<_> = steps.map(|step| (step.id, self.key(step).into())).collect();
+        let lease = |step: &Step| (step.id, self.key(step).into(), step.cost);
+        let counters: SmallVec<_> = steps.map(lease).collect();
         (!counters.is_empty()).then_some(HeldLeases {
             id: self.lease,
             counters,
         })
+    }
+
+    /// The step that ended evaluation, according to `result`. `None` if none did.
+    pub fn ending_step(&self, result: &PlanResult) -> Option<u16> {
+        let ends = |result: &&StepResult| {
+            let step = self.steps.get(usize::from(result.step));
+            let terminal = step.is_some_and(|step| step.mitigates && step.is_terminal);
+            terminal && result.status != KeyStatus::Within
+        };
+        result.steps.iter().find(ends).map(|result| result.step)
     }
 
     /// The key bytes of `step`.

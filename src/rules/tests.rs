@@ -34,6 +34,7 @@ impl FromIterator<StepResult> for PlanResult {
         Self {
             at: NOW,
             steps: results.into_iter().collect(),
+            offences: Vec::new(),
         }
     }
 }

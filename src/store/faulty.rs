@@ -9,6 +9,9 @@ use super::{Remote, Store, StoreBounds, StoreError};
 use crate::clock::Timestamp;
 use crate::rules::plan::{HeldLeases, Plan, PlanResult};
 
+/// The timeout of one call.
+const TIMEOUT: Duration = Duration::from_millis(50);
+
 /// A store that fails on demand.
 #[derive(Debug)]
 pub(crate) struct FaultyStore {
@@ -50,6 +53,7 @@ impl Store {
     pub(crate) fn faults(&self) -> &Faults {
         match self.remote.as_ref().unwrap() {
             Remote::Faulty(faulty) => &faulty.faults,
+            Remote::Redis(_) => unreachable!("a faulty store"),
         }
     }
 
@@ -57,6 +61,7 @@ impl Store {
     pub(crate) fn behind(&self) -> &MemoryStore {
         match self.remote.as_ref().unwrap() {
             Remote::Faulty(faulty) => &faulty.inner,
+            Remote::Redis(_) => unreachable!("a faulty store"),
         }
     }
 }
@@ -91,7 +96,13 @@ impl FaultyStore {
         self.call(|| self.inner.renew(leases, now)).await
     }
 
+    /// Applies a call, or fails after [`TIMEOUT`].
     async fn call(&self, apply: impl FnOnce()) -> Result<(), StoreError> {
+        let reply = tokio::time::timeout(TIMEOUT, self.transmit(apply)).await;
+        reply.unwrap_or(Err(StoreError::Timeout))
+    }
+
+    async fn transmit(&self, apply: impl FnOnce()) -> Result<(), StoreError> {
         let calls = self.faults.calls.fetch_add(1, Ordering::SeqCst);
         let fails_now =
             calls.is_multiple_of(2) && self.faults.fails_every_other.load(Ordering::SeqCst);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::memory::MemoryStore;
-use super::{Store, StoreBounds};
+use super::{Remote, Store, StoreBounds, StoreHandle};
 use crate::clock::Timestamp;
 use crate::decision::RuleIndex;
 use crate::limit::{Algorithm, Limiter};
@@ -63,10 +63,83 @@ pub(super) fn limiters(limit: u64) -> [(&'static str, Limiter); 8] {
     ]
 }
 
+/// A store that a test calls: the memory store itself, or a core's handle of any store.
+pub(super) trait TestCounters {
+    /// Applies `plan` when the store's clock shows `at`, and returns the results of its steps.
+    async fn apply_at(&self, plan: &Plan, at: Timestamp) -> SmallVec<[StepResult; 4]>;
+
+    /// Releases the leases of `plan`, if it takes any.
+    async fn end_request(&self, plan: &Plan);
+
+    /// Carries out one step alone, whatever its cost and time.
+    async fn apply_one(&self, step: Step, key: &str, now: Timestamp) -> StepResult {
+        let result = self.apply_at(&plan([(key, step)]), now).await;
+        assert_eq!(result.len(), 1);
+        result[0]
+    }
+}
+
+impl TestCounters for Store {
+    async fn apply_at(&self, plan: &Plan, at: Timestamp) -> SmallVec<[StepResult; 4]> {
+        self.local().run(plan, at)
+    }
+
+    async fn end_request(&self, plan: &Plan) {
+        self.give_back(plan);
+    }
+}
+
+impl TestCounters for StoreHandle {
+    async fn apply_at(&self, plan: &Plan, at: Timestamp) -> SmallVec<[StepResult; 4]> {
+        let now = self.caller_time(at);
+        let mut result = PlanResult::default();
+        if self.apply(plan, now, &mut result).await.is_err() {
+            assert_eq!(result, PlanResult::default());
+            self.apply(plan, now, &mut result).await.unwrap();
+        }
+        assert_eq!(result.at.as_micros(), at.as_micros());
+        result.steps
+    }
+
+    async fn end_request(&self, plan: &Plan) {
+        if plan.leases().is_some() {
+            self.release_leases_of(plan).await;
+        }
+    }
+}
+
+impl StoreHandle {
+    /// Renews the leases of `plan` when the store's clock shows `at`, again if the first call fails.
+    pub(super) async fn renew_leases_of(&self, plan: &Plan, at: Timestamp) {
+        let (leases, now) = (plan.leases().unwrap(), self.caller_time(at));
+        self.store().local().renew(&leases, at);
+        if !self.store().is_local() && self.renew_remote(&leases, now).await.is_err() {
+            self.renew_remote(&leases, now).await.unwrap();
+        }
+    }
+
+    /// Releases the leases of `plan`, again if the first call fails.
+    pub(super) async fn release_leases_of(&self, plan: &Plan) {
+        let leases = plan.leases().unwrap();
+        self.store().local().release(&leases);
+        if !self.store().is_local() && self.release_remote(&leases).await.is_err() {
+            self.release_remote(&leases).await.unwrap();
+        }
+    }
+
+    /// The caller's time when the store's clock shows `at`.
+    fn caller_time(&self, at: Timestamp) -> Timestamp {
+        match &self.store().remote {
+            Some(Remote::Faulty(_)) => self.store().faults().caller_time(at),
+            _ => at,
+        }
+    }
+}
+
 impl Stay {
     /// The request has ended.
-    pub(super) fn leave(self, store: &Store) {
-        store.give_back(&self.0);
+    pub(super) async fn leave(self, store: &impl TestCounters) {
+        store.end_request(&self.0).await;
     }
 }
 
@@ -81,6 +154,13 @@ impl MemoryStore {
 }
 
 impl Store {
+    /// Releases the leases of `plan`, if it takes any.
+    pub(super) fn give_back(&self, plan: &Plan) {
+        if let Some(leases) = plan.leases() {
+            self.local().release(&leases);
+        }
+    }
+
     /// A store with these counters.
     pub(super) fn of(memory: MemoryStore) -> Self {
         Self {
@@ -88,76 +168,16 @@ impl Store {
             ..Self::memory(StoreBounds::keys(1))
         }
     }
-
-    /// Applies `plan` when the store's clock shows `at`, again if the first call fails, and returns the results of
-    /// its steps.
-    pub(super) async fn run(&self, plan: &Plan, at: Timestamp) -> SmallVec<[StepResult; 4]> {
-        let now = self.caller_time(at);
-        let mut result = PlanResult::default();
-        if self.apply(plan, now, &mut result).await.is_err() {
-            assert_eq!(result, PlanResult::default());
-            self.apply(plan, now, &mut result).await.unwrap();
-        }
-        assert_eq!(result.at, at);
-        result.steps
-    }
-
-    /// Renews the leases of `plan` when the store's clock shows `at`, again if the first call fails.
-    pub(super) async fn renew_leases_of(&self, plan: &Plan, at: Timestamp) {
-        let (leases, now) = (plan.leases().unwrap(), self.caller_time(at));
-        if self.renew(&leases, now).await.is_err() {
-            self.renew(&leases, now).await.unwrap();
-        }
-    }
-
-    /// Releases the leases of `plan`, again if the first call fails.
-    pub(super) async fn release_leases_of(&self, plan: &Plan) {
-        let leases = plan.leases().unwrap();
-        if self.release(&leases).await.is_err() {
-            self.release(&leases).await.unwrap();
-        }
-    }
-
-    fn caller_time(&self, at: Timestamp) -> Timestamp {
-        if self.is_local() {
-            at
-        } else {
-            self.faults().caller_time(at)
-        }
-    }
-
-    /// Releases the leases of `plan`, if it takes any.
-    pub(super) fn give_back(&self, plan: &Plan) {
-        if let Some(leases) = plan.leases() {
-            self.counters().release(&leases);
-        }
-    }
-
-    /// The counters that decide.
-    pub(super) fn counters(&self) -> &MemoryStore {
-        if self.is_local() {
-            self.local()
-        } else {
-            self.behind()
-        }
-    }
-
-    /// Carries out one step alone, whatever its cost and moment.
-    pub(super) async fn apply_one(&self, step: Step, key: &str, now: Timestamp) -> StepResult {
-        let result = self.run(&plan([(key, step)]), now).await;
-        assert_eq!(result.len(), 1);
-        result[0]
-    }
 }
 
 impl Rule {
     /// A rule that allows `limit` a minute and throttles.
-    pub(super) fn throttle(store: &Store, name: &str, limit: u64) -> Self {
+    pub(super) fn throttle(store: &impl Sized, name: &str, limit: u64) -> Self {
         Self::ban(store, name, limit, 0)
     }
 
     /// A rule that allows `limit` a minute and then bans for `ban` seconds.
-    pub(super) fn ban(_store: &Store, name: &str, limit: u64, ban: u64) -> Self {
+    pub(super) fn ban(_store: &impl Sized, name: &str, limit: u64, ban: u64) -> Self {
         let identity = name.bytes().fold(7, |sum: u64, byte| {
             sum.wrapping_mul(1_000_003) ^ u64::from(byte)
         });
@@ -176,7 +196,7 @@ impl Rule {
 
     /// A rule that bans for one of these lengths after the other.
     pub(super) fn escalating(
-        store: &Store,
+        store: &impl Sized,
         name: &str,
         limit: u64,
         escalate: &'static [u64],
@@ -188,7 +208,7 @@ impl Rule {
     }
 
     /// A rule that counts by another algorithm.
-    pub(super) fn counting(store: &Store, name: &str, limiter: Limiter) -> Self {
+    pub(super) fn counting(store: &impl Sized, name: &str, limiter: Limiter) -> Self {
         Self {
             limiter,
             ..Self::throttle(store, name, limiter.limit)
@@ -227,31 +247,42 @@ impl Rule {
     }
 
     /// Carries out one step alone.
-    pub(super) async fn ask(&self, store: &Store, op: StepOp, key: &str, secs: u64) -> StepResult {
+    pub(super) async fn ask(
+        &self,
+        store: &impl TestCounters,
+        op: StepOp,
+        key: &str,
+        secs: u64,
+    ) -> StepResult {
         store.apply_one(self.step(op, 1), key, at(secs)).await
     }
 
     /// [`Rule::ask`], for what most cases do.
-    pub(super) async fn admit(&self, store: &Store, key: &str, secs: u64) -> KeyStatus {
+    pub(super) async fn admit(&self, store: &impl TestCounters, key: &str, secs: u64) -> KeyStatus {
         self.ask(store, StepOp::Admit, key, secs).await.status
     }
 
     /// Whether one fits and was charged.
-    pub(super) async fn takes(&self, store: &Store, key: &str, secs: u64) -> bool {
+    pub(super) async fn takes(&self, store: &impl TestCounters, key: &str, secs: u64) -> bool {
         let step_result = self.ask(store, StepOp::Admit, key, secs).await;
         assert_eq!(step_result.charged, step_result.status == KeyStatus::Within);
         step_result.charged
     }
 
     /// Takes a slot and returns a guard that releases it.
-    pub(super) async fn enter(&self, store: &Store, key: &str, cost: u64) -> Option<Stay> {
+    pub(super) async fn enter(
+        &self,
+        store: &impl TestCounters,
+        key: &str,
+        cost: u64,
+    ) -> Option<Stay> {
         let plan = plan([(key, self.step(StepOp::Admit, cost))]);
-        let result = store.run(&plan, at(0)).await;
+        let result = store.apply_at(&plan, at(0)).await;
         result[0].charged.then_some(Stay(plan))
     }
 
     /// What is left of the limit.
-    pub(super) async fn left(&self, store: &Store, key: &str, secs: u64) -> u64 {
+    pub(super) async fn left(&self, store: &impl TestCounters, key: &str, secs: u64) -> u64 {
         let step_result = self.ask(store, StepOp::Peek, key, secs).await;
         step_result.reading.unwrap().remaining
     }

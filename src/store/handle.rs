@@ -9,27 +9,31 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use slab::Slab;
 use tokio::sync::Notify;
 
-use super::{Store, StoreError};
+use super::redis::RedisLink;
+use super::{Remote, Store, StoreError};
 use crate::clock::{Clock, Timestamp};
 use crate::decision::RuleIndex;
 use crate::limit::concurrency::{LEASE_RENEWAL, LeaseId};
-use crate::rules::plan::{HeldLeases, Plan, PlanResult};
+use crate::rules::plan::{HeldLeases, Plan, PlanResult, StepOp};
 
 /// The maximum number of queued operations for a remote store, per core.
 const QUEUE_LIMIT: usize = 1024;
 
-/// The timeout of one call to a remote store.
-const TIMEOUT: Duration = Duration::from_millis(50);
+/// The maximum number of queued operations that are in flight at once.
+const MAX_SENDING: usize = 32;
 
 /// One core's access to the store.
 pub struct StoreHandle {
     store: Arc<Store>,
     clock: Clock,
+    /// The connection to the remote store.
+    link: Option<RedisLink>,
     queue: RefCell<VecDeque<Deferred>>,
     queued: Notify,
     leases: RefCell<Slab<HeldLeases>>,
@@ -56,9 +60,14 @@ pub struct LeaseGuard {
 impl StoreHandle {
     /// A handle for the calling core.
     pub fn new(store: Arc<Store>, clock: Clock) -> Rc<Self> {
+        let link = match &store.remote {
+            Some(Remote::Redis(shared)) => Some(RedisLink::new(shared.clone(), clock.clone())),
+            _ => None,
+        };
         Rc::new(Self {
             store,
             clock,
+            link,
             queue: RefCell::default(),
             queued: Notify::new(),
             leases: RefCell::default(),
@@ -83,7 +92,82 @@ impl StoreHandle {
             self.store.local().apply(plan, now, result);
             return Ok(());
         }
-        in_time(self.store.apply(plan, now, result)).await
+        self.apply_remote(plan, now, result).await
+    }
+
+    /// Applies `plan` to the remote store, and records the result locally, so that a fallback knows recent traffic.
+    /// A ban that is known locally needs no call.
+    async fn apply_remote(
+        &self,
+        plan: &Plan,
+        now: Timestamp,
+        result: &mut PlanResult,
+    ) -> Result<(), StoreError> {
+        let local = self.store.local();
+        let store_time = self.link.as_ref().map_or(now, |link| link.server_time(now));
+        if let Some(banned) = local.first_ban(plan, store_time) {
+            self.apply_known_ban(plan, banned, store_time, result);
+            return Ok(());
+        }
+        self.call(plan, now, result).await?;
+        local.record(plan, result);
+        Ok(())
+    }
+
+    /// Decides a request whose step `banned` has a ban that is known locally. The charges of earlier steps are
+    /// queued.
+    fn apply_known_ban(&self, plan: &Plan, banned: usize, now: Timestamp, result: &mut PlanResult) {
+        let mut peeking = plan.clone();
+        for step in peeking.steps.iter_mut().take(banned) {
+            step.mitigates = false;
+            if step.op.counts() {
+                step.op = StepOp::Peek;
+            }
+        }
+        self.store.local().apply(&peeking, now, result);
+        let earlier = plan.steps.iter().take(banned);
+        if earlier.filter(|step| step.op.counts()).count() > 0 {
+            let mut plan = plan.clone();
+            plan.steps.truncate(banned);
+            self.defer(|| Deferred::Settle(Box::new(plan), Box::new(|_, _| ())));
+        }
+    }
+
+    /// Calls the remote store.
+    pub(super) async fn call(
+        &self,
+        plan: &Plan,
+        now: Timestamp,
+        result: &mut PlanResult,
+    ) -> Result<(), StoreError> {
+        match (&self.link, &self.store.remote) {
+            (Some(link), _) => link.apply(plan, now, result).await,
+            #[cfg(test)]
+            (None, Some(Remote::Faulty(faulty))) => faulty.apply(plan, now, result).await,
+            _ => Err(StoreError::Unavailable),
+        }
+    }
+
+    pub(super) async fn release_remote(&self, leases: &HeldLeases) -> Result<(), StoreError> {
+        match (&self.link, &self.store.remote) {
+            (Some(link), _) => link.release(leases).await,
+            #[cfg(test)]
+            (None, Some(Remote::Faulty(faulty))) => faulty.release(leases).await,
+            _ => Err(StoreError::Unavailable),
+        }
+    }
+
+    pub(super) async fn renew_remote(
+        &self,
+        leases: &HeldLeases,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        match (&self.link, &self.store.remote) {
+            (Some(link), _) => link.renew(leases, now).await,
+            #[cfg(test)]
+            (None, Some(Remote::Faulty(faulty))) => faulty.renew(leases, now).await,
+            _ => Err(StoreError::Unavailable),
+        }
     }
 
     /// Decides without the store: reduces `plan` to the rules that fall back to the counters of this process and
@@ -96,6 +180,9 @@ impl StoreHandle {
         result: &mut PlanResult,
     ) -> Option<RuleIndex> {
         let closed_rule = plan.keep_local();
+        for step in &mut plan.steps {
+            step.limiter = step.limiter.scaled(self.store.local_fraction);
+        }
         result.steps.clear();
         self.store.local().apply(plan, now, result);
         closed_rule
@@ -134,8 +221,24 @@ impl StoreHandle {
         LeaseGuard { handle, key }
     }
 
-    /// Renews leases and sends queued work, until the runtime ends.
+    /// Waits until the first attempt to connect to the remote store has ended, with or without success.
+    pub async fn first_attempt(&self) {
+        if let Some(link) = &self.link {
+            link.first_attempt().await;
+        }
+    }
+
+    /// Keeps the connection to the remote store, renews leases and sends queued work, until the runtime ends.
     pub async fn run(self: Rc<Self>) {
+        let supervise = async {
+            if let Some(link) = &self.link {
+                link.supervise().await;
+            }
+        };
+        tokio::join!(supervise, self.send_and_renew());
+    }
+
+    async fn send_and_renew(&self) {
         let mut renewal = tokio::time::interval(LEASE_RENEWAL);
         loop {
             tokio::select! {
@@ -147,21 +250,33 @@ impl StoreHandle {
 
     /// Sends all queued work.
     pub async fn send_queued(&self) {
+        let mut sending = FuturesUnordered::new();
         loop {
-            let next = self.queue.borrow_mut().pop_front();
-            match next {
-                None => return,
-                Some(Deferred::Release(leases)) => {
-                    _ = in_time(self.store.release(&leases)).await;
+            while sending.len() < MAX_SENDING
+                && let Some(work) = self.next_queued()
+            {
+                sending.push(self.send(work));
+            }
+            if sending.next().await.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn next_queued(&self) -> Option<Deferred> {
+        self.queue.borrow_mut().pop_front()
+    }
+
+    async fn send(&self, work: Deferred) {
+        match work {
+            Deferred::Release(leases) => _ = self.release_remote(&leases).await,
+            Deferred::Settle(mut plan, on_settled) => {
+                let mut result = PlanResult::default();
+                let now = self.clock.now();
+                if self.apply(&plan, now, &mut result).await.is_err() {
+                    self.fall_back(&mut plan, now, &mut result);
                 }
-                Some(Deferred::Settle(mut plan, on_settled)) => {
-                    let mut result = PlanResult::default();
-                    let now = self.clock.now();
-                    if self.apply(&plan, now, &mut result).await.is_err() {
-                        self.fall_back(&mut plan, now, &mut result);
-                    }
-                    on_settled(&plan, &result);
-                }
+                on_settled(&plan, &result);
             }
         }
     }
@@ -175,7 +290,7 @@ impl StoreHandle {
                 let now = self.clock.now();
                 self.store.local().renew(&leases, now);
                 if !self.store.is_local() {
-                    _ = in_time(self.store.renew(&leases, now)).await;
+                    _ = self.renew_remote(&leases, now).await;
                 }
             }
         }
@@ -209,10 +324,4 @@ impl Drop for LeaseGuard {
     fn drop(&mut self) {
         self.handle.release(self.key);
     }
-}
-
-/// Waits for a reply, at most [`TIMEOUT`].
-async fn in_time(call: impl Future<Output = Result<(), StoreError>>) -> Result<(), StoreError> {
-    let reply = tokio::time::timeout(TIMEOUT, call).await;
-    reply.unwrap_or(Err(StoreError::Timeout))
 }

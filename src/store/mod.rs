@@ -5,16 +5,20 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::memory::{MemoryStore, SnapshotError};
+use self::redis::health::{StoreHealth, StoreState};
+use self::redis::{RedisSettings, RedisStore};
 use crate::clock::Timestamp;
-use crate::rules::plan::{HeldLeases, Plan, PlanResult, RuleId};
+use crate::rules::plan::{OnStoreFailure, RuleId};
 use crate::rules::registry::RegisteredRule;
 
 mod handle;
 pub mod memory;
 pub mod persist;
+pub mod redis;
 
 pub use handle::{LeaseGuard, OnSettled, StoreHandle};
 
@@ -38,11 +42,17 @@ pub struct Store {
     remote: Option<Remote>,
     /// The number of operations after responses that were dropped because a core's queue was full.
     dropped: AtomicU64,
+    /// The share of each limit that this process enforces during an outage of the remote store.
+    local_fraction: f64,
+    /// What rules do during an outage, unless they have a setting of their own.
+    fallback: OnStoreFailure,
 }
 
 /// A store that is reached over the network.
 #[derive(Debug)]
 enum Remote {
+    /// Redis or Valkey.
+    Redis(Arc<RedisStore>),
     /// A test store that is slow, late or down.
     #[cfg(test)]
     Faulty(faulty::FaultyStore),
@@ -51,10 +61,24 @@ enum Remote {
 /// Why a store could not apply a plan. Each rule's `on_failure` defines what happens then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreError {
-    /// The store did not reply before the timeout. The plan may have been applied, or may be applied later.
+    /// The store did not reply before the timeout. The plan may have been applied.
     Timeout,
-    /// The store cannot be reached or returned an error. Nothing was applied.
+    /// The store read the call after its deadline. Nothing was applied.
+    Late,
+    /// The store cannot be reached. Nothing was applied, unless the connection broke during the call.
     Unavailable,
+    /// Too many calls are in flight. Nothing was applied.
+    Busy,
+    /// The store has reached its `maxmemory` and evicts nothing.
+    OutOfMemory,
+    /// The server is a replica.
+    ReadOnly,
+    /// The store returned another error.
+    Rejected,
+    /// The store does not know the script.
+    NoScript,
+    /// The reply makes no sense.
+    InvalidReply,
 }
 
 /// The entries evicted for newer ones since the start.
@@ -110,6 +134,24 @@ impl Store {
             local: MemoryStore::new(bounds),
             remote: None,
             dropped: AtomicU64::new(0),
+            local_fraction: 1.0,
+            fallback: OnStoreFailure::Local,
+        }
+    }
+
+    /// Returns the store with shared counters. During an outage, this process enforces `local_fraction` of each
+    /// limit. `fallback` is what most rules do then, for metrics.
+    pub fn shared(
+        self,
+        settings: RedisSettings,
+        local_fraction: f64,
+        fallback: OnStoreFailure,
+    ) -> Self {
+        Self {
+            remote: Some(Remote::Redis(Arc::new(RedisStore::new(settings)))),
+            local_fraction,
+            fallback,
+            ..self
         }
     }
 
@@ -167,46 +209,21 @@ impl Store {
         self.local.restore(input, rules, now)
     }
 
-    /// Applies `plan` in one call: runs its steps in order until one ends evaluation, then peeks at the later
-    /// steps that request it. `now` is the caller's clock; the store decides by its own clock and returns that
-    /// time in `result`, which must be empty.
-    pub async fn apply(
-        &self,
-        plan: &Plan,
-        now: Timestamp,
-        result: &mut PlanResult,
-    ) -> Result<(), StoreError> {
-        let Some(remote) = &self.remote else {
-            self.local.apply(plan, now, result);
-            return Ok(());
-        };
-        match *remote {
+    /// Returns the health of the remote store. `None` if the gateway does not share counters.
+    pub fn health(&self) -> Option<&StoreHealth> {
+        match self.remote.as_ref()? {
+            Remote::Redis(redis) => Some(&redis.health),
             #[cfg(test)]
-            Remote::Faulty(ref faulty) => faulty.apply(plan, now, result).await,
+            Remote::Faulty(_) => None,
         }
     }
 
-    /// Releases leases; ignores those that do not exist.
-    pub async fn release(&self, leases: &HeldLeases) -> Result<(), StoreError> {
-        let Some(remote) = &self.remote else {
-            self.local.release(leases);
-            return Ok(());
-        };
-        match *remote {
-            #[cfg(test)]
-            Remote::Faulty(ref faulty) => faulty.release(leases).await,
-        }
-    }
-
-    /// Extends leases; ignores those that do not exist.
-    pub async fn renew(&self, leases: &HeldLeases, now: Timestamp) -> Result<(), StoreError> {
-        let Some(remote) = &self.remote else {
-            self.local.renew(leases, now);
-            return Ok(());
-        };
-        match *remote {
-            #[cfg(test)]
-            Remote::Faulty(ref faulty) => faulty.renew(leases, now).await,
+    /// Returns the state of the store at `now`: `ok`, `degraded`, or the default fallback during an outage.
+    pub fn state(&self, now: Timestamp) -> &'static str {
+        match self.health().map(|health| health.state(now)) {
+            None | Some(StoreState::Ok) => "ok",
+            Some(StoreState::Degraded) => "degraded",
+            Some(StoreState::Down) => self.fallback.name(),
         }
     }
 
@@ -251,11 +268,31 @@ impl StoreBounds {
 // === impl StoreError ===
 
 impl StoreError {
+    /// Every error, in the order of its number.
+    pub const ALL: [StoreError; 9] = [
+        StoreError::Timeout,
+        StoreError::Late,
+        StoreError::Unavailable,
+        StoreError::Busy,
+        StoreError::OutOfMemory,
+        StoreError::ReadOnly,
+        StoreError::Rejected,
+        StoreError::NoScript,
+        StoreError::InvalidReply,
+    ];
+
     /// The error's name in metrics.
     pub const fn kind(self) -> &'static str {
         match self {
             StoreError::Timeout => "timeout",
+            StoreError::Late => "late",
             StoreError::Unavailable => "unavailable",
+            StoreError::Busy => "busy",
+            StoreError::OutOfMemory => "out_of_memory",
+            StoreError::ReadOnly => "read_only",
+            StoreError::Rejected => "rejected",
+            StoreError::NoScript => "no_script",
+            StoreError::InvalidReply => "invalid_reply",
         }
     }
 }
@@ -264,7 +301,14 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             StoreError::Timeout => "the store did not reply in time",
+            StoreError::Late => "the store read the call after its deadline",
             StoreError::Unavailable => "the store cannot be reached",
+            StoreError::Busy => "too many calls to the store are in flight",
+            StoreError::OutOfMemory => "the store is out of memory",
+            StoreError::ReadOnly => "the server is a read-only replica",
+            StoreError::Rejected => "the store returned an error",
+            StoreError::NoScript => "the store does not know the script",
+            StoreError::InvalidReply => "the store sent an invalid reply",
         })
     }
 }

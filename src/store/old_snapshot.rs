@@ -7,7 +7,7 @@
 //! - `gone` bans `x` at 0. `ban` bans `banned` at 1 and `banned for long` at 4, for 600 seconds.
 //! - `escalate` (5, then 600 seconds) bans `twice` at 0 and again at 6, and `once` at 0.
 
-use super::fixture::{Rule, at, limiters, rules_named};
+use super::fixture::{Rule, TestCounters as _, at, limiters, rules_named};
 use super::{RestoreSummary, Store, StoreBounds};
 use crate::limit::Algorithm;
 use crate::rules::plan::{KeyStatus, StepOp};

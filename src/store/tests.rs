@@ -1,20 +1,22 @@
 //! The suite, on each store.
 
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use super::fixture::{Rule, limiters};
 use super::*;
+use crate::clock::Clock;
 use crate::limit::Algorithm;
 use crate::rules::plan::{KeyStatus, StepOp};
 
 #[tokio::test]
 async fn memory_conforms() {
-    conformance::all(&Store::memory(StoreBounds::keys(100_000))).await;
+    conformance::all(&handle(Store::memory(StoreBounds::keys(100_000)))).await;
 }
 
 #[tokio::test]
 async fn a_small_memory_conforms() {
-    conformance::all(&Store::memory(StoreBounds::keys(200))).await;
+    conformance::all(&handle(Store::memory(StoreBounds::keys(200)))).await;
 }
 
 #[tokio::test]
@@ -60,14 +62,14 @@ fn number(algorithm: Algorithm) -> usize {
 
 #[tokio::test]
 async fn a_remote_store_conforms() {
-    conformance::all(&Store::faulty(StoreBounds::keys(100_000))).await;
+    conformance::all(&handle(Store::faulty(StoreBounds::keys(100_000)))).await;
 }
 
 #[tokio::test]
 async fn a_slow_store_conforms() {
     let store = Store::faulty(StoreBounds::keys(100_000));
     store.faults().latency.store(1, Ordering::SeqCst);
-    conformance::all(&store).await;
+    conformance::all(&handle(store)).await;
 }
 
 #[tokio::test]
@@ -75,14 +77,21 @@ async fn a_store_with_another_clock_conforms() {
     for skew in [-3_600_000, -1, 40_000, 86_400_000] {
         let store = Store::faulty(StoreBounds::keys(100_000));
         store.faults().skew.store(skew, Ordering::SeqCst);
-        conformance::all(&store).await;
+        conformance::all(&handle(store)).await;
     }
 }
 
 #[tokio::test]
 async fn a_store_that_fails_applies_nothing_and_conforms_when_asked_again() {
     let store = Store::faulty(StoreBounds::keys(100_000));
-    let fails = &store.faults().fails_every_other;
-    fails.store(true, Ordering::SeqCst);
-    conformance::all(&store).await;
+    store
+        .faults()
+        .fails_every_other
+        .store(true, Ordering::SeqCst);
+    conformance::all(&handle(store)).await;
+}
+
+/// A core's handle of `store`.
+fn handle(store: Store) -> Rc<StoreHandle> {
+    StoreHandle::new(Arc::new(store), Clock::System)
 }

@@ -18,6 +18,7 @@ mod routes;
 mod rules;
 mod saved;
 mod secret;
+mod shared_store;
 #[cfg(test)]
 mod tests;
 mod upstreams;
@@ -92,6 +93,7 @@ impl CompileContext<'_> {
             keys,
             responses: ResponseTemplates::new(file, cx),
             upstreams: &upstreams,
+            on_store_failure: file.store.redis.on_failure.value,
         };
         let rules = rules::rules(file, &shared, cx);
         let routes = routes::routes(&file.routes, &upstreams, cx);
@@ -102,6 +104,7 @@ impl CompileContext<'_> {
         let access = observe::access(&file.log, cx);
         secret::check(&file.server.secret_file, cx);
         saved::check(&file.store.snapshot, cx);
+        let shared_store = shared_store::shared_store(file, cx);
         lint::warn_of_trust(file, cx.source, cx.diagnostics);
         let geo = geo.filter(|_| !cx.diagnostics.has_errors())?;
         let compiled = CompiledConfig {
@@ -137,6 +140,7 @@ impl CompileContext<'_> {
             access_format: file.log.format.value,
             max_connections: file.server.max_connections.value as usize,
             admin: file.admin.as_ref().map(|admin| admin.address.value),
+            shared_store,
             settings,
         })
     }
@@ -216,5 +220,6 @@ pub fn startup_settings(file: &ConfigFile, source: &ConfigSource) -> StartupSett
         },
         snapshot: resolved(&file.store.snapshot.value),
         secret_file: resolved(&file.server.secret_file.value),
+        shared_store: shared_store::summary(file),
     }
 }

@@ -40,5 +40,7 @@ pub(super) fn of(
     warn(max_log_bytes, &store.max_log_bytes.span, "max_log_bytes");
     let snapshot = before.snapshot != requested.snapshot;
     warn(snapshot, &store.snapshot.span, "snapshot");
+    let shared = before.shared_store != requested.shared_store;
+    warn(shared, &store.kind.span, "store.redis");
     before
 }

@@ -14,7 +14,9 @@ use crate::config::{Text, limiter};
 use crate::decision::RuleIndex;
 use crate::expr::{self, ExprEnv, Predicate};
 use crate::facts::fields::FieldTable;
-use crate::rules::{BanLength, CandidateLimit, Key, LimitJitter, Rule, RuleId, RuleScope, RuleSet};
+use crate::rules::{
+    BanLength, CandidateLimit, Key, LimitJitter, OnStoreFailure, Rule, RuleId, RuleScope, RuleSet,
+};
 
 /// The compiled rules with their resources.
 pub struct CompiledRules {
@@ -34,6 +36,8 @@ pub struct RuleCompiler<'a> {
     pub responses: ResponseTemplates<'a>,
     /// The upstreams that rules can name.
     pub upstreams: &'a UpstreamBlueprints,
+    /// What a rule does during a store outage, unless it has a setting of its own.
+    pub on_store_failure: OnStoreFailure,
 }
 
 /// Compiles the enabled rules. Disabled rules are only checked.
@@ -96,6 +100,10 @@ impl RuleCompiler<'_> {
             action: written.action.value,
             dry_run: written.dry_run.value,
             headers: written.headers.value,
+            on_store_failure: written
+                .on_store_failure
+                .as_ref()
+                .map_or(self.on_store_failure, |own| own.value),
             ..Rule::new(name.as_str().into(), RuleId::unregistered(identity), scope)
         };
         let upstream = written.upstream.as_ref();

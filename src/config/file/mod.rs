@@ -30,7 +30,7 @@ pub use route::{RouteSettings, RouteTargetSettings};
 pub use rule::{CandidateSettings, CostSettings, RuleSettings};
 pub(super) use rule_checks::check_numbers;
 pub use server::{LimitSettings, ServerSettings};
-pub use store::{ListItem, ListItems, ListSettings, StoreKind, StoreSettings};
+pub use store::{ListItem, ListItems, ListSettings, RedisTableSettings, StoreKind, StoreSettings};
 pub use upstream::{OriginTls, UpstreamServerSettings, UpstreamSettings};
 
 /// A whole file, including the files that it includes.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::HeaderName;
 use toml::de::DeValue;
 
+use super::store::ON_FAILURE;
 use super::{name, rule_checks};
 use crate::config::scalar::{
     SettingType, ValueError, between, boolean, choice, duration, duration_or_seconds, filled,
@@ -16,7 +17,7 @@ use crate::config::section::SectionReader;
 use crate::config::{Spanned, Text};
 use crate::decision::Action;
 use crate::limit::Algorithm;
-use crate::rules::{HeaderStyle, MissingPart};
+use crate::rules::{HeaderStyle, MissingPart, OnStoreFailure};
 
 /// One of `[[rules]]`. Cloudflare's setting names are already translated.
 #[derive(Clone, Debug)]
@@ -71,6 +72,8 @@ pub struct RuleSettings {
     pub missing: Spanned<MissingPart>,
     /// The style of the quota headers. Default standard.
     pub headers: Spanned<HeaderStyle>,
+    /// What the rule does during a store outage. `None` for the value of `[store.redis]`.
+    pub on_store_failure: Option<Spanned<OnStoreFailure>>,
 }
 
 /// The cost of a request.
@@ -140,7 +143,7 @@ const ALIASES: [(&str, &str); 5] = [
 ];
 
 pub(super) fn rule(s: &mut SectionReader<'_, '_>) -> RuleSettings {
-    s.later(&["on_store_failure"]);
+    s.later(&["store_mode"]);
     for (ours, theirs) in ALIASES {
         s.alias(ours, theirs);
     }
@@ -185,6 +188,7 @@ fn values(s: &mut SectionReader<'_, '_>) -> RuleSettings {
         enabled: s.or("enabled", boolean(), true),
         missing: s.or("missing", choice(MISSING, &[]), MissingPart::Group),
         headers: s.or("headers", choice(HEADERS, &[]), HeaderStyle::Standard),
+        on_store_failure: s.optional("on_store_failure", choice(ON_FAILURE, &[])),
     }
 }
 

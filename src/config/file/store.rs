@@ -1,16 +1,21 @@
 //! `[store]` and `[lists]`.
 
+use std::ops::Range;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use toml::de::DeValue;
 
 use super::checked_name;
 use crate::config::scalar::{
-    SettingType, choice, filled, integer, kind, path, path_or_none, size_between,
+    SettingType, ValueError, between, choice, duration, filled, integer, kind, number, path,
+    path_or_none, size_between, text,
 };
-use crate::config::schema::{self, ValueSchema};
+use crate::config::schema::{self, ExampleValue, ValueSchema};
 use crate::config::section::{Raw, SectionReader};
 use crate::config::{Spanned, Text};
+use crate::rules::OnStoreFailure;
+use crate::store::redis::address::RedisAddress;
 
 /// `[store]`.
 #[derive(Clone, Debug)]
@@ -23,6 +28,35 @@ pub struct StoreSettings {
     pub max_log_bytes: Spanned<u64>,
     /// The file of the counter snapshot. `None`, the default, saves nothing.
     pub snapshot: Spanned<Option<PathBuf>>,
+    /// The shared store. It is used if `kind` is `redis`.
+    pub redis: RedisTableSettings,
+}
+
+/// `[store.redis]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RedisTableSettings {
+    /// The header of the section, or that of `[store]`.
+    pub span: Range<usize>,
+    /// Where the store is. Default `redis://127.0.0.1:6379`.
+    pub url: Spanned<RedisAddress>,
+    /// How long a request waits for the store. Default 25 ms.
+    pub timeout: Spanned<Duration>,
+    /// What rules do during a store outage. Default local.
+    pub on_failure: Spanned<OnStoreFailure>,
+    /// The share of each limit that one gateway enforces during a store outage. Default 0.5.
+    pub local_fraction: Spanned<f64>,
+    /// The start of every key in the store. Default `lockgate:`.
+    pub prefix: Spanned<String>,
+    /// The ACL user. Empty, the default, is the default user.
+    pub username: Spanned<String>,
+    /// The file with the password. `None`, the default, uses the environment or no password.
+    pub password_file: Spanned<Option<PathBuf>>,
+    /// The certificate authorities for TLS. `None`, the default, uses those of the system.
+    pub ca: Spanned<Option<PathBuf>>,
+    /// The client certificate for TLS. `None`, the default, presents none.
+    pub certificate: Spanned<Option<PathBuf>>,
+    /// The private key of the client certificate.
+    pub private_key: Spanned<Option<PathBuf>>,
 }
 
 /// Where counters are stored.
@@ -30,6 +64,8 @@ pub struct StoreSettings {
 pub enum StoreKind {
     /// In this process.
     Memory,
+    /// In Redis or Valkey, shared by a fleet.
+    Redis,
 }
 
 /// One of `[lists]`.
@@ -59,12 +95,24 @@ pub enum ListItem {
     Integer(i64),
 }
 
-const KINDS: &[(&str, StoreKind)] = &[("memory", StoreKind::Memory)];
+const KINDS: &[(&str, StoreKind)] = &[("memory", StoreKind::Memory), ("redis", StoreKind::Redis)];
+
+/// What rules can do during a store outage.
+pub(super) const ON_FAILURE: &[(&str, OnStoreFailure)] = &[
+    ("local", OnStoreFailure::Local),
+    ("open", OnStoreFailure::Open),
+    ("closed", OnStoreFailure::Closed),
+];
+
+const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
+const DEFAULT_PREFIX: &str = "lockgate:";
+const LONGEST_PREFIX: usize = 64;
+const MILLISECOND: Duration = Duration::from_millis(1);
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn store(s: &mut SectionReader<'_, '_>) -> StoreSettings {
-    s.later(&["redis"]);
     StoreSettings {
-        kind: s.or("kind", choice(KINDS, &["redis"]), StoreKind::Memory),
+        kind: s.or("kind", choice(KINDS, &[]), StoreKind::Memory),
         max_keys: s.or("max_keys", integer(1..=1_000_000_000), 1_000_000u32),
         max_log_bytes: s.or(
             "max_log_bytes",
@@ -72,6 +120,86 @@ pub(super) fn store(s: &mut SectionReader<'_, '_>) -> StoreSettings {
             64u64 << 20,
         ),
         snapshot: s.or("snapshot", path_or_none(), None),
+        redis: redis(s),
+    }
+}
+
+fn redis(s: &mut SectionReader<'_, '_>) -> RedisTableSettings {
+    let span = s.span();
+    s.table("redis", redis_table)
+        .unwrap_or_else(|| RedisTableSettings::defaults(span))
+}
+
+fn redis_table(s: &mut SectionReader<'_, '_>) -> RedisTableSettings {
+    let default = RedisTableSettings::defaults(s.span());
+    s.later(&["mode", "sync_interval"]);
+    let timeout = between(MILLISECOND, LONGEST_TIMEOUT, duration());
+    let mut table = RedisTableSettings {
+        url: s.or("url", url(), default.url.value),
+        timeout: s.or("timeout", timeout, default.timeout.value),
+        on_failure: s.or("on_failure", choice(ON_FAILURE, &[]), OnStoreFailure::Local),
+        local_fraction: s.or(
+            "local_fraction",
+            number(0.01, 1.0),
+            default.local_fraction.value,
+        ),
+        prefix: s.or("prefix", prefix(), default.prefix.value),
+        username: s.or("username", text(), String::new()),
+        password_file: s.or("password_file", path_or_none(), None),
+        ..RedisTableSettings::defaults(default.span)
+    };
+    s.table("tls", |s| {
+        table.ca = s.or("ca", path_or_none(), None);
+        table.certificate = s.or("cert", path_or_none(), None);
+        table.private_key = s.or("key", path_or_none(), None);
+    });
+    table
+}
+
+fn url() -> SettingType<RedisAddress> {
+    SettingType::new(ValueSchema::filled(), |value| {
+        let written = filled().parse(value)?;
+        RedisAddress::parse(&written)
+            .map_err(|wrong| ValueError::new(wrong.to_string()).help(wrong.help()))
+    })
+    .shown(|address| ExampleValue::Text(format!("redis://{address}")))
+}
+
+fn prefix() -> SettingType<String> {
+    SettingType::new(ValueSchema::text(), |value| {
+        let written = text().parse(value)?;
+        if written.contains(['{', '}']) {
+            let wrong = ValueError::new("a prefix must not contain `{` or `}`");
+            return Err(wrong.help("Redis Cluster uses braces to choose a slot"));
+        }
+        if written.len() > LONGEST_PREFIX {
+            let message = format!("this prefix has more than {LONGEST_PREFIX} bytes");
+            return Err(ValueError::new(message).help("every key begins with it"));
+        }
+        Ok(written)
+    })
+    .shown(|prefix| ExampleValue::Text(prefix.clone()))
+}
+
+// === impl RedisTableSettings ===
+
+impl RedisTableSettings {
+    fn defaults(span: Range<usize>) -> Self {
+        let address = RedisAddress::parse(DEFAULT_URL);
+        let address = address.expect("the default URL is valid");
+        Self {
+            url: Spanned::new(address, span.clone()),
+            timeout: Spanned::new(Duration::from_millis(25), span.clone()),
+            on_failure: Spanned::new(OnStoreFailure::Local, span.clone()),
+            local_fraction: Spanned::new(0.5, span.clone()),
+            prefix: Spanned::new(DEFAULT_PREFIX.to_owned(), span.clone()),
+            username: Spanned::new(String::new(), span.clone()),
+            password_file: Spanned::new(None, span.clone()),
+            ca: Spanned::new(None, span.clone()),
+            certificate: Spanned::new(None, span.clone()),
+            private_key: Spanned::new(None, span.clone()),
+            span,
+        }
     }
 }
 

@@ -83,6 +83,8 @@ lint_codes! {
         "A pattern of `include` matches no file."
     OpenSecret "open-secret"
         "Other users of the machine can read or write the file with the secret."
+    FleetSecret "fleet-secret"
+        "Gateways share a store but have no `server.secret_file` in common."
     UnsavedCounters "unsaved-counters"
         "The folder of `store.snapshot` does not exist, so a restart loses all counters."
     RestartNeeded "restart-needed"

@@ -17,7 +17,7 @@ pub use handles::{
     CandidateDivergence, HandshakeCounters, ListenerMetrics, ProtocolError, ReloadCounters,
     RuleMetrics, UpstreamMetrics,
 };
-pub use series::{Histogram, MetricCounter};
+pub use series::{HISTOGRAM_BOUNDS, Histogram, MetricCounter};
 
 use super::AbortReason;
 use handles::{CLASSES, METHODS};
@@ -92,6 +92,13 @@ families! {
     store_keys: MetricFamily<Gauge>, "store_keys", "Keys that have a counter, by rule";
     store_evictions: MetricFamily<MetricCounter>, "store_evictions_total",
         "Counters and bans evicted for new ones, by kind";
+    store_max_keys: Gauge, "store_max_keys", "The maximum number of keys in this process";
+    store_errors: MetricFamily<MetricCounter>, "store_errors_total",
+        "Calls to the shared store that failed, by kind";
+    store_state: MetricFamily<Gauge>, "store_state", "1 for the state of the store";
+    store_failed_open: Gauge, "store_failed_open",
+        "Whether the shared store is unavailable and rules use their on_failure fallback";
+    store_roundtrip: Histogram, "store_roundtrip_seconds", "Time of a call to the shared store";
     settle_dropped: MetricCounter, "settle_dropped_total",
         "Counts and slot releases dropped because the store was too slow";
     config_reloads: MetricFamily<MetricCounter>, "config_reloads_total", "Configuration reloads by result";
@@ -234,6 +241,32 @@ impl Metrics {
         let evictions = &self.families.store_evictions;
         evictions.series(&[("kind", "counter")]).set(counters);
         evictions.series(&[("kind", "ban")]).set(bans);
+    }
+
+    /// Sets the maximum number of keys in this process. Called for each scrape.
+    pub fn set_max_keys(&self, keys: usize) {
+        let keys = i64::try_from(keys).unwrap_or(i64::MAX);
+        self.families.store_max_keys.set(keys);
+    }
+
+    /// Sets which of `states` the store is in. Called for each scrape.
+    pub fn set_store_state(&self, states: &[&str], current: &str, is_down: bool) {
+        for state in states {
+            let series = self.families.store_state.series(&[("state", state)]);
+            series.set(i64::from(*state == current));
+        }
+        self.families.store_failed_open.set(i64::from(is_down));
+    }
+
+    /// Sets the number of failed calls of one kind. Called for each scrape.
+    pub fn set_store_errors(&self, kind: &str, count: u64) {
+        let series = self.families.store_errors.series(&[("kind", kind)]);
+        series.set(count);
+    }
+
+    /// Sets the histogram of round trips, with the bounds [`HISTOGRAM_BOUNDS`]. Called for each scrape.
+    pub fn set_store_roundtrips(&self, counts: &[u64], sum: std::time::Duration) {
+        self.families.store_roundtrip.set(counts, sum);
     }
 
     /// Sets the number of response-phase operations that were dropped. Called for each scrape.

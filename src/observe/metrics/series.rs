@@ -12,9 +12,9 @@ use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
 
 /// The upper bounds of the buckets in microseconds, inclusive. The last bucket has no bound.
-const BOUNDS: [u64; 14] = [
-    500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
-    2_500_000, 5_000_000, 10_000_000,
+pub const HISTOGRAM_BOUNDS: [u64; 16] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+    1_000_000, 2_500_000, 5_000_000, 10_000_000,
 ];
 
 /// A number that only increases. Clones share it.
@@ -30,7 +30,7 @@ pub struct Histogram(Arc<Buckets>);
 
 #[derive(Debug, Default)]
 struct Buckets {
-    counts: [AtomicU64; BOUNDS.len() + 1],
+    counts: [AtomicU64; HISTOGRAM_BOUNDS.len() + 1],
     nanos: AtomicU64,
 }
 
@@ -86,16 +86,25 @@ impl Histogram {
     /// Records one duration.
     pub fn observe(&self, duration: Duration) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        let at = BOUNDS.partition_point(|bound| bound * 1000 < nanos);
+        let at = HISTOGRAM_BOUNDS.partition_point(|bound| bound * 1000 < nanos);
         if let Some(count) = self.0.counts.get(at) {
             count.fetch_add(1, Ordering::Relaxed);
         }
         self.0.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
+    /// Sets the counts of all buckets and the sum from a histogram elsewhere.
+    pub fn set(&self, counts: &[u64], sum: Duration) {
+        for (own, count) in self.0.counts.iter().zip(counts) {
+            own.store(*count, Ordering::Relaxed);
+        }
+        let nanos = u64::try_from(sum.as_nanos()).unwrap_or(u64::MAX);
+        self.0.nanos.store(nanos, Ordering::Relaxed);
+    }
+
     /// Returns the upper bounds in seconds, each with the count of its bucket.
     fn buckets(&self) -> Vec<(f64, u64)> {
-        let bounds = BOUNDS.iter().map(|micros| *micros as f64 / 1e6);
+        let bounds = HISTOGRAM_BOUNDS.iter().map(|micros| *micros as f64 / 1e6);
         let counts = self.0.counts.iter().map(|n| n.load(Ordering::Relaxed));
         bounds.chain([f64::INFINITY]).zip(counts).collect()
     }
@@ -168,6 +177,6 @@ mod tests {
         }
         histogram.observe(Duration::MAX);
         let seen: Vec<u64> = histogram.buckets().iter().map(|(_, n)| *n).collect();
-        assert_eq!(seen, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
+        assert_eq!(seen, [1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
     }
 }

@@ -3,10 +3,10 @@
 use crate::clock::Timestamp;
 use crate::limit::Algorithm;
 use crate::rules::plan::{KeyStatus, StepOp};
-use crate::store::Store;
-use crate::store::fixture::{Rule, at, banned, limiters, plan};
+use crate::store::StoreHandle;
+use crate::store::fixture::{Rule, TestCounters as _, at, banned, limiters, plan};
 
-pub(super) async fn all(store: &Store) {
+pub(super) async fn all(store: &StoreHandle) {
     each_admits_its_limit_and_no_more(store).await;
     each_charges_past_its_limit(store).await;
     each_looks_and_takes_nothing(store).await;
@@ -15,7 +15,7 @@ pub(super) async fn all(store: &Store) {
     each_starts_afresh_after_a_ban(store).await;
 }
 
-async fn each_admits_its_limit_and_no_more(store: &Store) {
+async fn each_admits_its_limit_and_no_more(store: &StoreHandle) {
     for (name, limiter) in limiters(5) {
         let rule = Rule::counting(store, &format!("admits-{name}"), limiter);
         for left in (0..5).rev() {
@@ -29,7 +29,7 @@ async fn each_admits_its_limit_and_no_more(store: &Store) {
     }
 }
 
-async fn each_charges_past_its_limit(store: &Store) {
+async fn each_charges_past_its_limit(store: &StoreHandle) {
     for (name, limiter) in limiters(2) {
         let rule = Rule::counting(store, &format!("charges-{name}"), limiter);
         for status in [
@@ -44,7 +44,7 @@ async fn each_charges_past_its_limit(store: &Store) {
     }
 }
 
-async fn each_looks_and_takes_nothing(store: &Store) {
+async fn each_looks_and_takes_nothing(store: &StoreHandle) {
     for (name, limiter) in limiters(1) {
         let rule = Rule::counting(store, &format!("looks-{name}"), limiter);
         for op in [StepOp::Peek, StepOp::CheckBan] {
@@ -62,7 +62,7 @@ async fn each_looks_and_takes_nothing(store: &Store) {
     }
 }
 
-async fn each_counts_costs(store: &Store) {
+async fn each_counts_costs(store: &StoreHandle) {
     for (name, limiter) in limiters(5) {
         let rule = Rule::counting(store, &format!("costs-{name}"), limiter);
         for (cost, charged) in [
@@ -74,7 +74,7 @@ async fn each_counts_costs(store: &Store) {
             (1, false),
         ] {
             let plan = plan([("k", rule.step(StepOp::Admit, cost))]);
-            let found = store.run(&plan, at(0)).await[0];
+            let found = store.apply_at(&plan, at(0)).await[0];
             assert_eq!(found.charged, charged, "{name} {cost}");
             if cost == 6 {
                 assert_eq!(found.reading.unwrap().retry_after(), None, "{name}");
@@ -83,7 +83,7 @@ async fn each_counts_costs(store: &Store) {
     }
 }
 
-async fn each_is_exact_about_its_wait(store: &Store) {
+async fn each_is_exact_about_its_wait(store: &StoreHandle) {
     for (name, limiter) in limiters(3) {
         if limiter.algorithm == Algorithm::Concurrency {
             continue;
@@ -105,7 +105,7 @@ async fn each_is_exact_about_its_wait(store: &Store) {
     }
 }
 
-async fn each_starts_afresh_after_a_ban(store: &Store) {
+async fn each_starts_afresh_after_a_ban(store: &StoreHandle) {
     for (name, limiter) in limiters(2) {
         if limiter.algorithm == Algorithm::Concurrency {
             continue;

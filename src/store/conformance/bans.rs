@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::rules::plan::{KeyStatus, StepOp};
 use crate::store::fixture::{Rule, at, banned};
-use crate::store::{BanEntry, Store};
+use crate::store::{BanEntry, StoreHandle};
 
 const DAY: u64 = 24 * 60 * 60;
 
-pub(super) async fn all(store: &Store) {
+pub(super) async fn all(store: &StoreHandle) {
     a_ban_starts_past_the_limit(store).await;
     a_ban_clears_the_counter_and_nothing_is_charged(store).await;
     a_look_starts_no_ban(store).await;
@@ -21,7 +21,7 @@ pub(super) async fn all(store: &Store) {
     a_request_that_meets_a_ban_is_not_charged(store).await;
 }
 
-async fn a_ban_starts_past_the_limit(store: &Store) {
+async fn a_ban_starts_past_the_limit(store: &StoreHandle) {
     for (name, op) in [("ban-admit", StepOp::Admit), ("ban-charge", StepOp::Charge)] {
         let rule = Rule::ban(store, name, 2, 300);
         for _ in 0..2 {
@@ -38,7 +38,7 @@ async fn a_ban_starts_past_the_limit(store: &Store) {
     }
 }
 
-async fn a_ban_clears_the_counter_and_nothing_is_charged(store: &Store) {
+async fn a_ban_clears_the_counter_and_nothing_is_charged(store: &StoreHandle) {
     let rule = Rule::ban(store, "ban-clears", 2, 20);
     for _ in 0..3 {
         rule.admit(store, "k", 0).await;
@@ -60,7 +60,7 @@ async fn a_ban_clears_the_counter_and_nothing_is_charged(store: &Store) {
     assert_eq!(rule.admit(store, "k", 21).await, banned(41, true));
 }
 
-async fn a_look_starts_no_ban(store: &Store) {
+async fn a_look_starts_no_ban(store: &StoreHandle) {
     let rule = Rule::ban(store, "ban-look", 1, 60);
     rule.admit(store, "k", 0).await;
     for op in [StepOp::Peek, StepOp::CheckBan] {
@@ -70,12 +70,12 @@ async fn a_look_starts_no_ban(store: &Store) {
     assert_eq!(rule.admit(store, "k", 0).await, banned(60, true));
 }
 
-async fn bans_are_listed_with_their_keys(store: &Store) {
+async fn bans_are_listed_with_their_keys(store: &StoreHandle) {
     let rule = Rule::ban(store, "listed", 0, 60);
     rule.admit(store, "first", 5).await;
     rule.admit(store, "second", 0).await;
     let listed = |secs| -> Vec<_> {
-        let bans = store.counters().bans(at(secs)).into_iter();
+        let bans = store.store().local().bans(at(secs)).into_iter();
         let own = bans.filter(|ban| ban.id == rule.id);
         own.map(|ban| (String::from_utf8(ban.key.into()).unwrap(), ban.until))
             .collect()
@@ -86,7 +86,7 @@ async fn bans_are_listed_with_their_keys(store: &Store) {
     assert_eq!(listed(65), []);
 }
 
-async fn the_next_offence_within_a_day_is_banned_for_longer(store: &Store) {
+async fn the_next_offence_within_a_day_is_banned_for_longer(store: &StoreHandle) {
     let rule = Rule::escalating(store, "escalates", 0, &[10, 60, 300]);
     // Each one comes in the last second in which the one before counts.
     let mut now = 0;
@@ -107,7 +107,7 @@ async fn the_next_offence_within_a_day_is_banned_for_longer(store: &Store) {
     }
 }
 
-async fn a_day_after_a_bans_end_it_is_forgotten(store: &Store) {
+async fn a_day_after_a_bans_end_it_is_forgotten(store: &StoreHandle) {
     let rule = Rule::escalating(store, "forgets", 0, &[10, 60]);
     rule.admit(store, "k", 0).await;
     assert_eq!(rule.admit(store, "k", 10).await, banned(70, true));
@@ -119,7 +119,7 @@ async fn a_day_after_a_bans_end_it_is_forgotten(store: &Store) {
     assert_eq!(own(store, &rule, later).next().unwrap().offence, 1);
 }
 
-async fn offences_belong_to_one_rule_and_key(store: &Store) {
+async fn offences_belong_to_one_rule_and_key(store: &StoreHandle) {
     let rule = Rule::escalating(store, "offences", 0, &[10, 60]);
     let other = Rule::escalating(store, "other-offences", 0, &[10, 60]);
     rule.admit(store, "k", 0).await;
@@ -128,7 +128,7 @@ async fn offences_belong_to_one_rule_and_key(store: &Store) {
     assert_eq!(rule.admit(store, "k", 20).await, banned(80, true));
 }
 
-async fn an_ended_ban_leaves_the_key_free(store: &Store) {
+async fn an_ended_ban_leaves_the_key_free(store: &StoreHandle) {
     let rule = Rule::escalating(store, "free-again", 1, &[10, 60]);
     rule.admit(store, "k", 0).await;
     assert_eq!(rule.admit(store, "k", 0).await, banned(10, true));
@@ -138,7 +138,7 @@ async fn an_ended_ban_leaves_the_key_free(store: &Store) {
     assert_eq!(rule.admit(store, "k", 11).await, banned(71, true));
 }
 
-async fn bans_of_one_length_are_each_the_first(store: &Store) {
+async fn bans_of_one_length_are_each_the_first(store: &StoreHandle) {
     let rule = Rule::ban(store, "same-length", 0, 10);
     for now in [0, 10, 20] {
         assert_eq!(rule.admit(store, "k", now).await, banned(now + 10, true));
@@ -146,7 +146,7 @@ async fn bans_of_one_length_are_each_the_first(store: &Store) {
     }
 }
 
-async fn a_request_that_meets_a_ban_is_not_charged(store: &Store) {
+async fn a_request_that_meets_a_ban_is_not_charged(store: &StoreHandle) {
     let rule = Rule::ban(store, "uncharged", 1, 10);
     for (op, charged) in [
         (StepOp::Charge, true),
@@ -157,7 +157,7 @@ async fn a_request_that_meets_a_ban_is_not_charged(store: &Store) {
     }
 }
 
-fn own(store: &Store, rule: &Rule, secs: u64) -> impl Iterator<Item = BanEntry> {
-    let bans = store.counters().bans(at(secs)).into_iter();
+fn own(store: &StoreHandle, rule: &Rule, secs: u64) -> impl Iterator<Item = BanEntry> {
+    let bans = store.store().local().bans(at(secs)).into_iter();
     bans.filter(|ban| ban.id == rule.id)
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::limit::CounterReading;
 use crate::rules::plan::{KeyStatus, StepOp};
-use crate::store::Store;
-use crate::store::fixture::{Rule, at, plan};
+use crate::store::StoreHandle;
+use crate::store::fixture::{Rule, TestCounters as _, at, plan};
 
-pub(super) async fn all(store: &Store) {
+pub(super) async fn all(store: &StoreHandle) {
     throttle_refuses_what_is_over(store).await;
     a_refusal_takes_nothing(store).await;
     a_charge_passes_the_limit(store).await;
@@ -18,7 +18,7 @@ pub(super) async fn all(store: &Store) {
     a_changed_limit_keeps_the_count(store).await;
 }
 
-async fn throttle_refuses_what_is_over(store: &Store) {
+async fn throttle_refuses_what_is_over(store: &StoreHandle) {
     let rule = Rule::throttle(store, "over", 2);
     assert_eq!(rule.admit(store, "k", 0).await, KeyStatus::Within);
     let second = rule.ask(store, StepOp::Admit, "k", 1).await;
@@ -34,7 +34,7 @@ async fn throttle_refuses_what_is_over(store: &Store) {
     assert_eq!(rule.admit(store, "k", 90).await, KeyStatus::Within);
 }
 
-async fn a_refusal_takes_nothing(store: &Store) {
+async fn a_refusal_takes_nothing(store: &StoreHandle) {
     let rule = Rule::throttle(store, "refusal", 1);
     rule.admit(store, "k", 0).await;
     for secs in 1..50 {
@@ -43,7 +43,7 @@ async fn a_refusal_takes_nothing(store: &Store) {
     assert_eq!(rule.admit(store, "k", 120).await, KeyStatus::Within);
 }
 
-async fn a_charge_passes_the_limit(store: &Store) {
+async fn a_charge_passes_the_limit(store: &StoreHandle) {
     let rule = Rule::throttle(store, "charge", 2);
     for expected in [KeyStatus::Within, KeyStatus::Within, KeyStatus::Over] {
         let found = rule.ask(store, StepOp::Charge, "k", 0).await;
@@ -55,7 +55,7 @@ async fn a_charge_passes_the_limit(store: &Store) {
     assert_eq!(rule.admit(store, "k", 105).await, KeyStatus::Within);
 }
 
-async fn a_look_takes_nothing(store: &Store) {
+async fn a_look_takes_nothing(store: &StoreHandle) {
     let rule = Rule::throttle(store, "look", 1);
     for _ in 0..3 {
         let found = rule.ask(store, StepOp::Peek, "k", 0).await;
@@ -70,7 +70,7 @@ async fn a_look_takes_nothing(store: &Store) {
     );
 }
 
-async fn a_pass_leaves_the_counter_alone(store: &Store) {
+async fn a_pass_leaves_the_counter_alone(store: &StoreHandle) {
     let rule = Rule::throttle(store, "pass", 1);
     rule.ask(store, StepOp::Charge, "k", 0).await;
     rule.ask(store, StepOp::Charge, "k", 0).await;
@@ -79,7 +79,7 @@ async fn a_pass_leaves_the_counter_alone(store: &Store) {
     assert_eq!(found.reading, None);
 }
 
-async fn keys_and_rules_are_apart(store: &Store) {
+async fn keys_and_rules_are_apart(store: &StoreHandle) {
     let one = Rule::throttle(store, "apart-1", 1);
     let two = Rule::throttle(store, "apart-2", 1);
     for rule in [one, two] {
@@ -90,11 +90,11 @@ async fn keys_and_rules_are_apart(store: &Store) {
     }
 }
 
-async fn a_cost_above_the_limit_never_fits(store: &Store) {
+async fn a_cost_above_the_limit_never_fits(store: &StoreHandle) {
     let rule = Rule::throttle(store, "cost", 5);
     let ask = async |cost| {
         let plan = plan([("k", rule.step(StepOp::Admit, cost))]);
-        store.run(&plan, at(0)).await[0]
+        store.apply_at(&plan, at(0)).await[0]
     };
     let found = ask(6).await;
     assert_eq!(found.status, KeyStatus::Over);
@@ -104,7 +104,7 @@ async fn a_cost_above_the_limit_never_fits(store: &Store) {
     assert_eq!(ask(1).await.status, KeyStatus::Over);
 }
 
-async fn a_changed_limit_keeps_the_count(store: &Store) {
+async fn a_changed_limit_keeps_the_count(store: &StoreHandle) {
     let rule = Rule::throttle(store, "changed", 5);
     for _ in 0..3 {
         rule.admit(store, "k", 0).await;

@@ -1,7 +1,7 @@
 //! The requirements of every store, one test each. Each test has a separate rule, so that all can share one
 //! store.
 
-use super::Store;
+use super::StoreHandle;
 
 mod algorithms;
 mod bans;
@@ -11,7 +11,7 @@ mod plans;
 mod waiting;
 
 /// Runs every case.
-pub(super) async fn all(store: &Store) {
+pub(super) async fn all(store: &StoreHandle) {
     counting::all(store).await;
     algorithms::all(store).await;
     waiting::all(store).await;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::rules::plan::{KeyStatus, StepOp};
-use crate::store::Store;
-use crate::store::fixture::{Rule, at, banned, limiters};
+use crate::store::StoreHandle;
+use crate::store::fixture::{Rule, TestCounters as _, at, banned, limiters};
 
-pub(super) async fn all(store: &Store) {
+pub(super) async fn all(store: &StoreHandle) {
     what_will_wait_is_charged(store).await;
     what_would_wait_too_long_is_not_charged(store).await;
     what_never_fits_is_not_charged(store).await;
@@ -14,7 +14,7 @@ pub(super) async fn all(store: &Store) {
     each_algorithm_has_it(store).await;
 }
 
-async fn what_will_wait_is_charged(store: &Store) {
+async fn what_will_wait_is_charged(store: &StoreHandle) {
     let rule = Rule {
         max_hold: 120,
         ..Rule::throttle(store, "patient", 2)
@@ -30,7 +30,7 @@ async fn what_will_wait_is_charged(store: &Store) {
     assert_eq!(rule.left(store, "k", 90).await, 0);
 }
 
-async fn what_would_wait_too_long_is_not_charged(store: &Store) {
+async fn what_would_wait_too_long_is_not_charged(store: &StoreHandle) {
     let rule = Rule {
         max_hold: 89,
         ..Rule::throttle(store, "impatient", 2)
@@ -42,7 +42,7 @@ async fn what_would_wait_too_long_is_not_charged(store: &Store) {
     assert_eq!(rule.left(store, "k", 90).await, 1);
 }
 
-async fn what_never_fits_is_not_charged(store: &Store) {
+async fn what_never_fits_is_not_charged(store: &StoreHandle) {
     let rule = Rule {
         max_hold: 1_000,
         ..Rule::throttle(store, "never-fits", 2)
@@ -54,7 +54,7 @@ async fn what_never_fits_is_not_charged(store: &Store) {
     assert_eq!(rule.left(store, "k", 0).await, 2);
 }
 
-async fn only_admissions_of_throttles_are_held(store: &Store) {
+async fn only_admissions_of_throttles_are_held(store: &StoreHandle) {
     let rule = Rule {
         max_hold: 1_000,
         ..Rule::throttle(store, "patient-looks", 1)
@@ -70,7 +70,7 @@ async fn only_admissions_of_throttles_are_held(store: &Store) {
     assert_eq!((found.status, found.charged), (banned(10, true), false));
 }
 
-async fn each_algorithm_has_it(store: &Store) {
+async fn each_algorithm_has_it(store: &StoreHandle) {
     for (name, limiter) in limiters(2) {
         let rule = Rule {
             max_hold: 1_000,

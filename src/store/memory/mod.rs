@@ -33,6 +33,7 @@ mod bucket;
 mod capacity;
 mod execute;
 mod hash;
+mod mirror;
 mod saved;
 mod shard_data;
 mod snapshot;
@@ -123,7 +124,7 @@ impl MemoryStore {
         self.for_each_lease(leases, |held| held.renew(now, leases.id));
         let lasts = Duration::from_secs(1) + LEASE_LIFETIME;
         let expires = second(now.plus(lasts));
-        for (id, key) in &leases.counters {
+        for (id, key, _) in &leases.counters {
             let tag = self.hasher.hash(id.identity, key).tag;
             let table = &mut self.shard(tag).held.lock().table;
             if let Some(entry) = table.find_mut(tag) {
@@ -133,7 +134,7 @@ impl MemoryStore {
     }
 
     fn for_each_lease(&self, leases: &HeldLeases, change: impl Fn(&mut KeyLeases)) {
-        for (id, key) in &leases.counters {
+        for (id, key, _) in &leases.counters {
             let tag = self.hasher.hash(id.identity, key).tag;
             let data = &mut *self.shard(tag).held.lock();
             let Some(spot) = data.table.find(tag) else {

@@ -82,6 +82,13 @@ impl ShardData {
         }
     }
 
+    /// Whether the entry at `spot` has leases.
+    pub(super) fn holds_leases(&self, spot: EntrySlot) -> bool {
+        let handle = self.table.entry(spot).handle();
+        let counter = handle.and_then(|handle| self.large.get(handle as usize));
+        matches!(counter, Some(Counter::Leases(_)))
+    }
+
     /// Clears `spot` if it is `Some`; see [`ShardData::clear`].
     pub(super) fn clear_some(&mut self, spot: Option<EntrySlot>, memory: &MemoryStore) {
         if let Some(spot) = spot {

@@ -156,6 +156,13 @@ impl ShardBans {
         }
     }
 
+    /// Removes the ban and the offence of `key`. Returns how many there were; their capacity stays taken.
+    pub(super) fn remove_key(&mut self, key: KeyHash) -> usize {
+        let removed = usize::from(self.live.remove(key)) + usize::from(self.past.remove(key));
+        self.note();
+        removed
+    }
+
     /// Returns the bans in force at `now`.
     pub(super) fn live(&self, now: Timestamp) -> impl Iterator<Item = BanEntry> {
         let live = self.live.iter().filter(move |live| live.ban.until > now);

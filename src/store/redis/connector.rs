@@ -1,0 +1,212 @@
+//! Opens connections to Redis or Valkey: a server, the master of a Sentinel, or a Cluster.
+
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::cluster::{ClusterClient, ClusterClientBuilder};
+use redis::cluster_async::ClusterConnection;
+use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
+use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
+use redis::{
+    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, IntoConnectionInfo,
+    RedisConnectionInfo, RedisError, RedisResult, TlsCertificates, TlsMode, Value,
+};
+
+use super::RedisSettings;
+use super::address::{RedisNode, RedisTarget};
+
+/// The timeout of connecting, and of the first command on a connection.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// The commands that may wait to be written to a connection.
+const PIPELINE_BUFFER: usize = 1_024;
+
+/// A peer that does not acknowledge data for this long is gone.
+const USER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The interval of probes on an idle connection.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
+/// How often the Cluster client follows a redirection or retries within one call. The call's own deadline is the
+/// actual bound.
+const CLUSTER_RETRIES: u32 = 8;
+
+/// An open connection. Clones share it; calls are pipelined.
+#[derive(Clone)]
+pub(super) enum RedisConnection {
+    Server(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+impl RedisConnection {
+    /// Connects.
+    pub(super) async fn open(settings: &RedisSettings) -> RedisResult<Self> {
+        match &settings.address.target {
+            RedisTarget::Server { node, database } => {
+                let client = settings.client(settings.node_address(node), *database)?;
+                connect(&client).await
+            }
+            RedisTarget::Socket { path, database } => {
+                let client = settings.client(ConnectionAddr::Unix(path.clone()), *database)?;
+                connect(&client).await
+            }
+            RedisTarget::Cluster(nodes) => {
+                let client = settings.cluster_client(nodes)?;
+                let open = client.get_async_connection().await?;
+                Ok(RedisConnection::Cluster(open))
+            }
+            RedisTarget::Sentinel {
+                sentinels,
+                master,
+                database,
+            } => {
+                let mut client = settings.sentinel_client(sentinels, master, *database)?;
+                let client = client.async_get_client().await?;
+                connect(&client).await
+            }
+        }
+    }
+
+    /// Sends a command and waits for its reply.
+    pub(super) async fn call(&mut self, command: &Cmd) -> RedisResult<Value> {
+        let reply = match self {
+            RedisConnection::Server(server) => server.req_packed_command(command).await?,
+            RedisConnection::Cluster(cluster) => cluster.req_packed_command(command).await?,
+        };
+        reply.extract_error()
+    }
+}
+
+async fn connect(client: &Client) -> RedisResult<RedisConnection> {
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(None)
+        .set_pipeline_buffer_size(PIPELINE_BUFFER);
+    let open = client.get_multiplexed_async_connection_with_config(&config);
+    open.await.map(RedisConnection::Server)
+}
+
+// === impl RedisSettings ===
+
+impl RedisSettings {
+    fn client(&self, address: ConnectionAddr, database: u32) -> RedisResult<Client> {
+        let info = address
+            .into_connection_info()?
+            .set_tcp_settings(tcp_settings())
+            .set_redis_settings(self.login().set_db(i64::from(database)));
+        match self.certificates() {
+            Some(certificates) => Client::build_with_tls(info, certificates),
+            None => Client::open(info),
+        }
+    }
+
+    fn cluster_client(&self, nodes: &[RedisNode]) -> RedisResult<ClusterClient> {
+        let nodes = nodes.iter().map(|node| self.node_address(node));
+        let mut builder = ClusterClientBuilder::new(nodes)
+            .retries(CLUSTER_RETRIES)
+            .min_retry_wait(1)
+            .max_retry_wait(20)
+            .connection_timeout(CONNECT_TIMEOUT)
+            .response_timeout(Duration::MAX)
+            .tcp_settings(tcp_settings());
+        if let Some(password) = &self.password {
+            builder = builder.password(password);
+        }
+        if let Some(username) = &self.username {
+            builder = builder.username(username);
+        }
+        if let Some(certificates) = self.certificates() {
+            builder = builder.tls(TlsMode::Secure).certs(certificates);
+        }
+        builder.build()
+    }
+
+    fn sentinel_client(
+        &self,
+        sentinels: &[RedisNode],
+        master: &str,
+        database: u32,
+    ) -> RedisResult<redis::sentinel::SentinelClient> {
+        let nodes = sentinels.iter().map(|node| self.node_address(node));
+        let mut builder = SentinelClientBuilder::new(nodes, master, SentinelServerType::Master)?
+            .set_client_to_redis_db(i64::from(database))
+            .set_client_to_redis_tcp_settings(tcp_settings())
+            .set_client_to_sentinel_tcp_settings(tcp_settings());
+        if let Some(password) = &self.password {
+            builder = builder.set_client_to_redis_password(password);
+        }
+        if let Some(username) = &self.username {
+            builder = builder.set_client_to_redis_username(username);
+        }
+        if let Some(certificates) = self.certificates() {
+            builder = builder
+                .set_client_to_redis_tls_mode(TlsMode::Secure)
+                .set_client_to_sentinel_tls_mode(TlsMode::Secure)
+                .set_client_to_redis_certificates(certificates.clone())
+                .set_client_to_sentinel_certificates(certificates);
+        }
+        builder.build()
+    }
+
+    fn node_address(&self, node: &RedisNode) -> ConnectionAddr {
+        let (host, port) = (node.host.clone(), node.port);
+        if self.address.tls {
+            ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure: false,
+                tls_params: None,
+            }
+        } else {
+            ConnectionAddr::Tcp(host, port)
+        }
+    }
+
+    fn login(&self) -> RedisConnectionInfo {
+        let mut login =
+            RedisConnectionInfo::default().set_lib_name("lockgate", env!("CARGO_PKG_VERSION"));
+        if let Some(username) = &self.username {
+            login = login.set_username(username);
+        }
+        if let Some(password) = &self.password {
+            login = login.set_password(password);
+        }
+        login
+    }
+
+    /// The certificates for TLS. `None` without TLS.
+    fn certificates(&self) -> Option<TlsCertificates> {
+        let client_tls = |(client_cert, client_key): &(Vec<u8>, Vec<u8>)| ClientTlsConfig {
+            client_cert: client_cert.clone(),
+            client_key: client_key.clone(),
+        };
+        self.address.tls.then(|| TlsCertificates {
+            client_tls: self.client_certificate.as_ref().map(client_tls),
+            root_cert: self.authorities.clone(),
+        })
+    }
+
+    /// Checks that the certificates can be used. Fails with the library's reason.
+    pub fn check(&self) -> Result<(), String> {
+        let address = ConnectionAddr::TcpTls {
+            host: "localhost".to_owned(),
+            port: 1,
+            insecure: false,
+            tls_params: None,
+        };
+        let why = |error: RedisError| error.to_string();
+        match self.certificates() {
+            Some(certificates) => Client::build_with_tls(address, certificates)
+                .map(drop)
+                .map_err(why),
+            None => Ok(()),
+        }
+    }
+}
+
+fn tcp_settings() -> TcpSettings {
+    TcpSettings::default()
+        .set_nodelay(true)
+        .set_user_timeout(USER_TIMEOUT)
+        .set_keepalive(TcpKeepalive::new().with_time(KEEPALIVE))
+}

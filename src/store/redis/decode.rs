@@ -1,0 +1,119 @@
+//! Reads the reply of plan.lua. A reply comes from the network and can be anything.
+
+use super::encode::NEVER;
+use crate::clock::Timestamp;
+use crate::limit::CounterReading;
+use crate::rules::plan::{KeyStatus, PlanResult, StepResult};
+
+/// The length of the server's time at the start of a reply.
+const TIME_BYTES: usize = 7;
+
+/// The length of one result.
+const RESULT_BYTES: usize = 2 + 1 + 5 + 7 + 7;
+
+const STATUS: u8 = 15;
+const CHARGED: u8 = 16;
+const HAS_READING: u8 = 32;
+const FITS: u8 = 64;
+
+/// A reply that the script cannot have sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BadReply;
+
+/// What a reply means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScriptReply {
+    /// The plan was applied.
+    Applied,
+    /// The deadline had passed. Nothing was applied.
+    Late,
+}
+
+/// Reads a reply to a call with `steps` steps and adds their results to `result`. `first` is the index of the first
+/// of these steps in the plan. Nothing is added if the reply is bad.
+pub(super) fn decode(
+    reply: &[u8],
+    first: u16,
+    steps: usize,
+    result: &mut PlanResult,
+) -> Result<ScriptReply, BadReply> {
+    let (time, results) = reply.split_at_checked(TIME_BYTES).ok_or(BadReply)?;
+    let now = number(time);
+    if now >= NEVER {
+        return Err(BadReply);
+    }
+    result.at = Timestamp::from_micros(now);
+    if results.is_empty() {
+        return Ok(ScriptReply::Late);
+    }
+    let (entries, rest) = results.as_chunks::<RESULT_BYTES>();
+    // Each step has a result, and one more if it was filled up.
+    if !rest.is_empty() || entries.len() > 2 * steps {
+        return Err(BadReply);
+    }
+    let before = result.steps.len();
+    for entry in entries {
+        let Some((mut read, offence)) = step_result(entry, steps, now) else {
+            result.steps.truncate(before);
+            return Err(BadReply);
+        };
+        read.step = read.step.saturating_add(first);
+        if let Some(offence) = offence {
+            result.offences.push((read.step, offence));
+        }
+        result.steps.push(read);
+    }
+    Ok(ScriptReply::Applied)
+}
+
+/// Reads one result, and the ordinal of the offence if the key is banned.
+fn step_result(
+    entry: &[u8; RESULT_BYTES],
+    steps: usize,
+    now: u64,
+) -> Option<(StepResult, Option<u32>)> {
+    let [s0, s1, flags, rest @ ..] = entry;
+    let step = u16::from_le_bytes([*s0, *s1]);
+    if usize::from(step) >= steps {
+        return None;
+    }
+    let (remaining, times) = rest.split_at_checked(5)?;
+    let (reset, delay) = times.split_at_checked(7)?;
+    let (remaining, reset, delay) = (number(remaining), number(reset), number(delay));
+    let until = Timestamp::from_micros(now.saturating_add(delay));
+    let (status, offence) = match flags & STATUS {
+        0 => (KeyStatus::Within, None),
+        1 => (KeyStatus::Over, None),
+        banned @ (2 | 3) => {
+            let started = banned == 3;
+            let status = KeyStatus::Banned { until, started };
+            (status, Some(u32::try_from(remaining).unwrap_or(u32::MAX)))
+        }
+        _ => return None,
+    };
+    // A ban has its offence in the field for the remaining units.
+    let remaining = if offence.is_some() { 0 } else { remaining };
+    let reading =
+        || CounterReading::from_micros(flags & FITS != 0, remaining, time(reset), time(delay));
+    let result = StepResult {
+        step,
+        status,
+        reading: (flags & HAS_READING != 0).then(reading),
+        charged: flags & CHARGED != 0,
+    };
+    Some((result, offence))
+}
+
+/// A duration in microseconds, `u64::MAX` for never.
+fn time(micros: u64) -> u64 {
+    if micros < NEVER { micros } else { u64::MAX }
+}
+
+/// A little-endian number of at most eight bytes.
+fn number(bytes: &[u8]) -> u64 {
+    let mut wide = [0; 8];
+    for (wide, byte) in wide.iter_mut().zip(bytes) {
+        *wide = *byte;
+    }
+    u64::from_le_bytes(wide)
+}

@@ -1,0 +1,113 @@
+//! The state of the connection to the shared store, for metrics, log and admin API. All cores write it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::store::StoreError;
+
+/// The upper bounds of the round-trip histogram, in microseconds. One more bucket has no bound.
+pub const ROUND_TRIP_BOUNDS: [u64; 16] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+    1_000_000, 2_500_000, 5_000_000, 10_000_000,
+];
+
+/// How long after a failed call the state is [`StoreState::Degraded`].
+const DEGRADED_FOR: Duration = Duration::from_secs(10);
+
+/// The state of the shared store, as this gateway sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreState {
+    /// Every call of the last ten seconds succeeded.
+    Ok,
+    /// A call of the last ten seconds failed. Its request used the fallback.
+    Degraded,
+    /// A circuit breaker is open: requests use the fallback.
+    Down,
+}
+
+/// Counts of calls and failures.
+#[derive(Debug, Default)]
+pub struct StoreHealth {
+    errors: [AtomicU64; StoreError::ALL.len()],
+    round_trips: [AtomicU64; ROUND_TRIP_BOUNDS.len() + 1],
+    round_trip_micros: AtomicU64,
+    last_failure: AtomicU64,
+    open_breakers: AtomicUsize,
+    /// Whether the current outage was logged.
+    is_reported: AtomicBool,
+    /// Whether a core has ever connected.
+    has_connected: AtomicBool,
+}
+
+impl StoreHealth {
+    /// Counts a call that failed at `now`.
+    pub(super) fn count_error(&self, error: StoreError, now: Timestamp) {
+        if let Some(count) = self.errors.get(error as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        self.last_failure.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Counts a call that succeeded.
+    pub(super) fn count_round_trip(&self, took: Duration) {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let bucket = ROUND_TRIP_BOUNDS.partition_point(|bound| *bound < micros);
+        if let Some(count) = self.round_trips.get(bucket) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        self.round_trip_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// Counts a circuit breaker that opens.
+    pub(super) fn open_breaker(&self) {
+        self.open_breakers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a circuit breaker that closes. Returns whether that is worth a log line: the first connection of the
+    /// process, or the end of an outage that was reported.
+    pub(super) fn close_breaker(&self) -> bool {
+        let is_last = self.open_breakers.fetch_sub(1, Ordering::Relaxed) == 1;
+        let is_first = !self.has_connected.swap(true, Ordering::Relaxed);
+        is_first || (is_last && self.is_reported.swap(false, Ordering::Relaxed))
+    }
+
+    /// Returns whether the current outage has not been reported before.
+    pub(super) fn is_new_outage(&self) -> bool {
+        !self.is_reported.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether a circuit breaker is open.
+    pub fn is_down(&self) -> bool {
+        self.open_breakers.load(Ordering::Relaxed) > 0
+    }
+
+    /// The state at `now`.
+    pub fn state(&self, now: Timestamp) -> StoreState {
+        let last = self.last_failure.load(Ordering::Relaxed);
+        if self.is_down() {
+            StoreState::Down
+        } else if last > 0 && now.since(Timestamp::from_nanos(last)) < DEGRADED_FOR {
+            StoreState::Degraded
+        } else {
+            StoreState::Ok
+        }
+    }
+
+    /// The failed calls since the start, by kind.
+    pub fn errors(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = self
+            .errors
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed));
+        StoreError::ALL.iter().map(|error| error.kind()).zip(counts)
+    }
+
+    /// The successful calls since the start, per bucket of the histogram, and the sum of their times.
+    pub fn round_trips(&self) -> (Vec<u64>, Duration) {
+        let counts = self.round_trips.iter();
+        let counts = counts.map(|count| count.load(Ordering::Relaxed)).collect();
+        let sum = Duration::from_micros(self.round_trip_micros.load(Ordering::Relaxed));
+        (counts, sum)
+    }
+}

@@ -1,0 +1,532 @@
+//! One core's connection to the shared store.
+//!
+//! A supervisor task connects and reconnects. Requests never wait for it: without a connection a call fails
+//! immediately. That is the circuit breaker: it opens when the connection breaks, or when three calls in a row time
+//! out and nothing has arrived for twice the timeout, and it closes when a new connection has replied to `TIME`.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use redis::{Cmd, ErrorKind, FromRedisValue as _, RedisError, ServerErrorKind, Value};
+use tokio::sync::Notify;
+use tracing::{error, info, warn};
+
+use super::RedisStore;
+use super::connector::{CONNECT_TIMEOUT, RedisConnection};
+use super::decode::{ScriptReply, decode};
+use super::encode::{CallScope, PackedPlan, lease_member};
+use super::key_names::{KeyNames, NameHash};
+use super::script::LuaScript;
+use super::server_clock::ServerClock;
+use crate::clock::{Clock, Timestamp};
+use crate::rules::plan::{HeldLeases, Plan, PlanResult, Step};
+use crate::store::StoreError;
+
+/// The maximum number of calls in flight per core. Further requests use the fallback.
+const MAX_IN_FLIGHT: usize = 1_024;
+
+/// The number of consecutive timeouts after which the circuit breaker can open.
+const MAX_TIMEOUTS: u32 = 3;
+
+/// The wait between two attempts to connect. It doubles from the first to the second.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+
+/// How often errors that the server returns are logged.
+const REJECTED_LOG_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The wait after the server has refused the credentials or the certificate.
+const REFUSED_BACKOFF: Duration = Duration::from_secs(5);
+
+/// One core's connection to the shared store.
+pub(in crate::store) struct RedisLink {
+    shared: Arc<RedisStore>,
+    clock: Clock,
+    connection: RefCell<Option<RedisConnection>>,
+    /// The number of connections so far. A failure of an earlier connection has no effect on the current one.
+    generation: Cell<u64>,
+    server_clock: Cell<ServerClock>,
+    timeouts: Cell<u32>,
+    last_reply: Cell<Instant>,
+    in_flight: Cell<usize>,
+    /// When an error that the server returned was last logged.
+    rejection_logged: Cell<Option<Instant>>,
+    /// The connection was lost.
+    lost: Notify,
+    /// The first attempt to connect has ended.
+    attempted: Cell<bool>,
+    first_attempt: Notify,
+}
+
+/// One call in flight.
+struct InFlight<'a>(&'a Cell<usize>);
+
+/// Why a connection could not be opened.
+enum ConnectFailure {
+    /// The server cannot be reached or does not reply.
+    Unreachable(String),
+    /// The server refuses the credentials or the certificate, or has another one than expected.
+    Refused(String),
+}
+
+// === impl RedisLink ===
+
+impl RedisLink {
+    /// A link that is not connected yet: see [`RedisLink::supervise`].
+    pub(in crate::store) fn new(shared: Arc<RedisStore>, clock: Clock) -> Self {
+        shared.health.open_breaker();
+        let many_servers = shared.settings.address.is_cluster();
+        Self {
+            server_clock: Cell::new(ServerClock::new(many_servers)),
+            last_reply: Cell::new(clock.instant()),
+            shared,
+            clock,
+            connection: RefCell::new(None),
+            generation: Cell::new(0),
+            timeouts: Cell::new(0),
+            in_flight: Cell::new(0),
+            rejection_logged: Cell::new(None),
+            lost: Notify::new(),
+            attempted: Cell::new(false),
+            first_attempt: Notify::new(),
+        }
+    }
+
+    /// The server's time at `now`, as far as it is known.
+    pub(in crate::store) fn server_time(&self, now: Timestamp) -> Timestamp {
+        if self.shared.has_manual_time {
+            return now;
+        }
+        match self.server_clock.get().deadline(now, Duration::ZERO) {
+            0 => now,
+            micros => Timestamp::from_micros(micros),
+        }
+    }
+
+    /// Applies `plan` in one call, or in one call per key in a Cluster. Adds the results to `result`, which is empty.
+    pub(in crate::store) async fn apply(
+        &self,
+        plan: &Plan,
+        now: Timestamp,
+        result: &mut PlanResult,
+    ) -> Result<(), StoreError> {
+        let call = async {
+            if self.shared.settings.address.is_cluster() {
+                self.apply_by_key(plan, now, result).await
+            } else {
+                let steps = 0..plan.steps.len();
+                let scope = self.scope(steps, false, now);
+                self.run_plan(plan, &scope, now, result).await
+            }
+        };
+        let applied = self.in_time(call).await;
+        if let Err(error) = applied {
+            self.shared.health.count_error(error, self.clock.now());
+        }
+        applied
+    }
+
+    /// Releases leases.
+    pub(in crate::store) async fn release(&self, leases: &HeldLeases) -> Result<(), StoreError> {
+        for (id, key, units) in &leases.counters {
+            let record = self.shared.names.record(*id, NameHash::of(key));
+            let mut command = redis::cmd("ZREM");
+            command
+                .arg(KeyNames::leases(&record))
+                .arg(lease_member(leases.id, *units));
+            self.in_time(self.send(&command)).await?;
+        }
+        Ok(())
+    }
+
+    /// Extends leases.
+    pub(in crate::store) async fn renew(
+        &self,
+        leases: &HeldLeases,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        for (id, key, units) in &leases.counters {
+            let record = self.shared.names.record(*id, NameHash::of(key));
+            let arguments = |command: &mut Cmd| {
+                command
+                    .arg(1)
+                    .arg(KeyNames::leases(&record))
+                    .arg(lease_member(leases.id, *units));
+            };
+            let call = self.run_script(&self.shared.renew, now, arguments);
+            self.in_time(call).await?;
+        }
+        Ok(())
+    }
+
+    /// Connects, and connects again when the connection is lost, until the runtime ends.
+    pub(in crate::store) async fn supervise(&self) {
+        loop {
+            self.connect_with_retries().await;
+            self.lost.notified().await;
+        }
+    }
+
+    /// Waits until the first attempt to connect has ended, for at most twice the connect timeout.
+    pub(in crate::store) async fn first_attempt(&self) {
+        let ended = async {
+            while !self.attempted.get() {
+                self.first_attempt.notified().await;
+            }
+        };
+        _ = tokio::time::timeout(2 * CONNECT_TIMEOUT, ended).await;
+    }
+
+    /// In a Cluster a script reaches one slot: applies consecutive steps with one key in one call.
+    async fn apply_by_key(
+        &self,
+        plan: &Plan,
+        now: Timestamp,
+        result: &mut PlanResult,
+    ) -> Result<(), StoreError> {
+        let (mut next, mut at, mut ended_at) = (0, None, None);
+        while let Some(first) = plan.steps.get(next) {
+            let same_key = |step: &&Step| plan.key(step) == plan.key(first);
+            let rest = plan.steps.get(next..).unwrap_or_default();
+            let steps = next..next + rest.iter().take_while(same_key).count();
+            next = steps.end;
+            let is_peeked = |step: &Step| step.peek_after_end;
+            let own = plan.steps.get(steps.clone()).unwrap_or_default();
+            if ended_at.is_some() && !own.iter().any(is_peeked) {
+                continue;
+            }
+            let scope = self.scope(steps, ended_at.is_some(), now);
+            self.run_plan(plan, &scope, now, result).await?;
+            at = at.or(Some(result.at));
+            ended_at = ended_at.or_else(|| plan.ending_step(result));
+        }
+        if let Some(ending) = ended_at {
+            self.peek_filled_up(plan, ending, now, result).await?;
+        }
+        result.at = at.unwrap_or(now);
+        Ok(())
+    }
+
+    /// Peeks at the steps of other calls that this request has filled up before the step `ending`.
+    async fn peek_filled_up(
+        &self,
+        plan: &Plan,
+        ending: u16,
+        now: Timestamp,
+        result: &mut PlanResult,
+    ) -> Result<(), StoreError> {
+        let ending_key = plan.steps.get(usize::from(ending)).map(|s| plan.key(s));
+        let earlier = result.steps.clone();
+        for earlier in earlier.iter().filter(|earlier| earlier.step < ending) {
+            let Some(step) = plan.steps.get(usize::from(earlier.step)) else {
+                continue;
+            };
+            // The call of the ending step has peeked at the steps of its own key.
+            if step.is_filled_up(earlier) && Some(plan.key(step)) != ending_key {
+                let index = usize::from(earlier.step);
+                let scope = self.scope(index..index + 1, true, now);
+                self.run_plan(plan, &scope, now, result).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn scope(&self, steps: std::ops::Range<usize>, has_ended: bool, now: Timestamp) -> CallScope {
+        let timeout = self.shared.settings.timeout;
+        CallScope {
+            steps,
+            has_ended,
+            deadline: if self.shared.has_manual_time {
+                0
+            } else {
+                self.server_clock.get().deadline(now, timeout)
+            },
+        }
+    }
+
+    /// Runs some steps of a plan and adds their results to `result`.
+    async fn run_plan(
+        &self,
+        plan: &Plan,
+        scope: &CallScope,
+        now: Timestamp,
+        result: &mut PlanResult,
+    ) -> Result<(), StoreError> {
+        let packed = PackedPlan::new(plan, scope, &self.shared.names);
+        let arguments = |command: &mut Cmd| {
+            command.arg(packed.keys.len()).arg(&packed.keys);
+            command.arg(&packed.plan);
+        };
+        let generation = self.generation.get();
+        let reply = self.run_script(&self.shared.plan, now, arguments).await?;
+        let first = u16::try_from(scope.steps.start).unwrap_or(u16::MAX);
+        let decoded = match &reply {
+            Value::BulkString(bytes) => decode(bytes, first, scope.steps.len(), result),
+            _ => Err(super::decode::BadReply),
+        };
+        let Ok(decoded) = decoded else {
+            self.disconnect(generation, "the store sent an invalid reply");
+            return Err(StoreError::InvalidReply);
+        };
+        self.observe_time(now, result.at);
+        match decoded {
+            ScriptReply::Applied => Ok(()),
+            ScriptReply::Late => Err(StoreError::Late),
+        }
+    }
+
+    /// Calls a script by its hash, and sends its source if the server does not know it.
+    async fn run_script(
+        &self,
+        script: &LuaScript,
+        now: Timestamp,
+        arguments: impl Fn(&mut Cmd),
+    ) -> Result<Value, StoreError> {
+        let complete = |mut command: Cmd| {
+            arguments(&mut command);
+            if self.shared.has_manual_time {
+                let micros = now.as_micros();
+                command.arg(micros / 1_000_000).arg(micros % 1_000_000);
+            }
+            command
+        };
+        match self.send(&complete(script.call())).await {
+            Err(StoreError::NoScript) => self.send(&complete(script.call_with_source())).await,
+            reply => reply,
+        }
+    }
+
+    /// Sends one command and waits for its reply.
+    async fn send(&self, command: &Cmd) -> Result<Value, StoreError> {
+        let connection = self.connection.borrow().clone();
+        let mut connection = connection.ok_or(StoreError::Unavailable)?;
+        let generation = self.generation.get();
+        let _in_flight = InFlight::enter(&self.in_flight)?;
+        let sent = self.clock.instant();
+        let reply = connection.call(command).await;
+        let received = self.clock.instant();
+        if generation == self.generation.get() {
+            self.timeouts.set(0);
+            self.last_reply.set(received);
+        }
+        match reply {
+            Ok(reply) => {
+                let took = received.saturating_duration_since(sent);
+                self.shared.health.count_round_trip(took);
+                Ok(reply)
+            }
+            Err(error) => Err(self.classify(generation, &error)),
+        }
+    }
+
+    /// Limits the time of a call.
+    async fn in_time<T>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let generation = self.generation.get();
+        let timeout = self.shared.settings.timeout;
+        match tokio::time::timeout(timeout, call).await {
+            Ok(reply) => reply,
+            Err(_) => {
+                self.count_timeout(generation, timeout);
+                Err(StoreError::Timeout)
+            }
+        }
+    }
+
+    fn count_timeout(&self, generation: u64, timeout: Duration) {
+        if generation != self.generation.get() {
+            return;
+        }
+        let timeouts = self.timeouts.get().saturating_add(1);
+        self.timeouts.set(timeouts);
+        let quiet = self
+            .clock
+            .instant()
+            .saturating_duration_since(self.last_reply.get());
+        if timeouts >= MAX_TIMEOUTS && quiet >= 2 * timeout {
+            self.disconnect(generation, "the store does not reply in time");
+        }
+    }
+
+    /// Converts an error of the library, and drops the connection if it cannot be used any more.
+    fn classify(&self, generation: u64, error: &RedisError) -> StoreError {
+        match error.kind() {
+            ErrorKind::Server(ServerErrorKind::NoScript) => StoreError::NoScript,
+            ErrorKind::Server(ServerErrorKind::ReadOnly) => {
+                self.disconnect(
+                    generation,
+                    "the server is read-only: it is no longer the master",
+                );
+                StoreError::ReadOnly
+            }
+            ErrorKind::Server(_) => self.rejected(error),
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
+                self.disconnect(generation, "the store sent an invalid reply");
+                StoreError::InvalidReply
+            }
+            ErrorKind::ClusterConnectionNotFound => StoreError::Unavailable,
+            _ if error.code().is_some() => self.rejected(error),
+            _ => {
+                self.disconnect(generation, &error.to_string());
+                StoreError::Unavailable
+            }
+        }
+    }
+
+    /// Logs an error that the server returned, at most once in [`REJECTED_LOG_INTERVAL`].
+    fn rejected(&self, error: &RedisError) -> StoreError {
+        let now = self.clock.instant();
+        let due = |last: Instant| now.duration_since(last) >= REJECTED_LOG_INTERVAL;
+        let is_out_of_memory = error.code() == Some("OOM");
+        if self.rejection_logged.get().is_none_or(due) {
+            self.rejection_logged.set(Some(now));
+            let store = &self.shared.settings.address;
+            if is_out_of_memory {
+                warn!(%store, "store is out of memory: set maxmemory-policy to volatile-ttl, or raise maxmemory");
+            } else {
+                warn!(%store, %error, "store returned an error");
+            }
+        }
+        if is_out_of_memory {
+            StoreError::OutOfMemory
+        } else {
+            StoreError::Rejected
+        }
+    }
+
+    /// Opens the circuit breaker, unless the connection has been replaced already.
+    fn disconnect(&self, generation: u64, reason: &str) {
+        if generation != self.generation.get() || self.connection.borrow().is_none() {
+            return;
+        }
+        self.connection.replace(None);
+        self.generation.set(generation + 1);
+        self.shared.health.open_breaker();
+        self.report_outage(reason);
+        self.lost.notify_one();
+    }
+
+    async fn connect_with_retries(&self) {
+        let (mut wait, longest) = BACKOFF;
+        let mut reported = false;
+        loop {
+            let attempt = self.connect().await;
+            self.attempted.set(true);
+            self.first_attempt.notify_waiters();
+            let failure = match attempt {
+                Ok(()) => return,
+                Err(failure) => failure,
+            };
+            let pause = match failure {
+                ConnectFailure::Unreachable(reason) => {
+                    self.report_outage(&reason);
+                    wait
+                }
+                ConnectFailure::Refused(reason) => {
+                    if !std::mem::replace(&mut reported, true) {
+                        let store = &self.shared.settings.address;
+                        error!(%store, %reason, "store refuses the connection");
+                    }
+                    REFUSED_BACKOFF
+                }
+            };
+            tokio::time::sleep(jittered(pause)).await;
+            wait = (wait * 2).min(longest);
+        }
+    }
+
+    /// Logs the outage, unless another core has.
+    fn report_outage(&self, reason: &str) {
+        if self.shared.health.is_new_outage() {
+            let store = &self.shared.settings.address;
+            warn!(%store, %reason, "store unavailable, rules use their on_failure fallback");
+        }
+    }
+
+    /// Opens a connection, checks that it replies, and closes the circuit breaker.
+    async fn connect(&self) -> Result<(), ConnectFailure> {
+        let opening = async {
+            let mut connection = RedisConnection::open(&self.shared.settings).await?;
+            let sent = self.clock.now();
+            let time = connection.call(&redis::cmd("TIME")).await?;
+            Ok::<_, RedisError>((connection, sent, time))
+        };
+        let opened = tokio::time::timeout(2 * CONNECT_TIMEOUT, opening).await;
+        let opened = opened.map_err(|_| {
+            ConnectFailure::Unreachable("the server does not reply in time".to_owned())
+        })?;
+        let (connection, sent, time) = opened.map_err(ConnectFailure::from)?;
+        let (seconds, micros): (u64, u64) = <(u64, u64)>::from_redis_value(time)
+            .map_err(|_| ConnectFailure::Unreachable("the server has no clock".to_owned()))?;
+        let server = seconds.saturating_mul(1_000_000).saturating_add(micros);
+        let many_servers = self.shared.settings.address.is_cluster();
+        self.server_clock.set(ServerClock::new(many_servers));
+        self.observe_time(sent, Timestamp::from_micros(server));
+        self.timeouts.set(0);
+        self.last_reply.set(self.clock.instant());
+        self.connection.replace(Some(connection));
+        if self.shared.health.close_breaker() {
+            let store = &self.shared.settings.address;
+            info!(%store, "store connected");
+        }
+        Ok(())
+    }
+
+    fn observe_time(&self, sent: Timestamp, server: Timestamp) {
+        let mut clock = self.server_clock.get();
+        clock.observe(sent, self.clock.now(), server);
+        self.server_clock.set(clock);
+    }
+}
+
+impl Drop for RedisLink {
+    fn drop(&mut self) {
+        if self.connection.borrow().is_none() {
+            self.shared.health.close_breaker();
+        }
+    }
+}
+
+// === impl InFlight ===
+
+impl<'a> InFlight<'a> {
+    fn enter(calls: &'a Cell<usize>) -> Result<Self, StoreError> {
+        if calls.get() >= MAX_IN_FLIGHT {
+            return Err(StoreError::Busy);
+        }
+        calls.set(calls.get() + 1);
+        Ok(Self(calls))
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+// === impl ConnectFailure ===
+
+impl From<RedisError> for ConnectFailure {
+    fn from(error: RedisError) -> Self {
+        let refused = matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+            || error.kind() == ErrorKind::AuthenticationFailed
+            || error.kind() == ErrorKind::InvalidClientConfig
+            || error.to_string().contains("certificate");
+        if refused {
+            ConnectFailure::Refused(error.to_string())
+        } else {
+            ConnectFailure::Unreachable(error.to_string())
+        }
+    }
+}
+
+/// The wait, shortened or lengthened by up to a fifth, so that cores and gateways do not connect in step.
+fn jittered(wait: Duration) -> Duration {
+    let draw = getrandom::u32().unwrap_or_default();
+    let fifth = wait / 5;
+    wait - fifth + fifth.mul_f64(2.0 * f64::from(draw) / f64::from(u32::MAX))
+}

@@ -1,0 +1,89 @@
+//! The shared store in exact mode: every plan is one atomic script call to Redis or Valkey.
+//!
+//! [`RedisStore`] has what all cores share: settings, scripts, counts of failures. Each core has a [`RedisLink`] with
+//! a connection of its own, on which the calls of all its requests are pipelined. Nothing here decides: a failed call
+//! is a [`StoreError`](super::StoreError), and each rule's `on_failure` does the rest.
+
+use std::fmt;
+use std::time::Duration;
+
+use self::address::RedisAddress;
+use self::health::StoreHealth;
+use self::key_names::KeyNames;
+use self::script::LuaScript;
+
+pub mod address;
+mod connector;
+mod decode;
+mod encode;
+pub mod health;
+mod key_names;
+mod link;
+mod script;
+mod server_clock;
+
+pub(super) use link::RedisLink;
+
+#[cfg(test)]
+mod tests;
+
+/// The settings of `[store.redis]`.
+#[derive(Clone)]
+pub struct RedisSettings {
+    /// Where the store is.
+    pub address: RedisAddress,
+    /// The longest wait for a reply. Default 25 ms.
+    pub timeout: Duration,
+    /// The start of every key's name. It contains no braces. Default `lockgate:`.
+    pub prefix: String,
+    /// The ACL user. `None` is the default user.
+    pub username: Option<String>,
+    /// The password. Never logged.
+    pub password: Option<String>,
+    /// The certificate authorities for TLS, in PEM. `None` uses those of the system.
+    pub authorities: Option<Vec<u8>>,
+    /// The client certificate and its private key for TLS, in PEM.
+    pub client_certificate: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// The part of the shared store that all cores use.
+#[derive(Debug)]
+pub(super) struct RedisStore {
+    settings: RedisSettings,
+    names: KeyNames,
+    plan: LuaScript,
+    renew: LuaScript,
+    /// Whether scripts take the time from their arguments, so that tests can set it.
+    has_manual_time: bool,
+    pub(super) health: StoreHealth,
+}
+
+// === impl RedisSettings ===
+
+/// Without the password and the private key.
+impl fmt::Debug for RedisSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisSettings")
+            .field("address", &self.address)
+            .field("timeout", &self.timeout)
+            .field("prefix", &self.prefix)
+            .field("username", &self.username)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl RedisStore ===
+
+impl RedisStore {
+    /// Creates the shared part. It connects to nothing.
+    pub(super) fn new(settings: RedisSettings) -> Self {
+        Self {
+            names: KeyNames::new(&settings.prefix),
+            settings,
+            plan: LuaScript::plan(),
+            renew: LuaScript::renew(),
+            has_manual_time: false,
+            health: StoreHealth::default(),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Tests against real servers.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::server::TestServer;
+use super::address::RedisAddress;
+use super::{RedisSettings, RedisStore};
+use crate::clock::Clock;
+use crate::limit::Algorithm;
+use crate::rules::plan::{KeyStatus, StepOp};
+use crate::store::fixture::{Rule, limiters};
+use crate::store::{Remote, Store, StoreBounds, StoreHandle, conformance};
+
+mod differential;
+pub(in crate::store) mod server;
+
+/// The settings of a test with this server.
+fn settings(url: &str) -> RedisSettings {
+    RedisSettings {
+        address: RedisAddress::parse(url).unwrap(),
+        timeout: Duration::from_secs(5),
+        prefix: "test:".to_owned(),
+        username: None,
+        password: None,
+        authorities: None,
+        client_certificate: None,
+    }
+}
+
+impl RedisStore {
+    /// A store whose scripts take the time from the caller.
+    fn with_manual_time(settings: RedisSettings) -> Self {
+        let store = Self::new(settings);
+        Self {
+            plan: store.plan.with_manual_time(),
+            renew: store.renew.with_manual_time(),
+            has_manual_time: true,
+            ..store
+        }
+    }
+}
+
+/// A core's handle of a store on `server`, with the time of the caller.
+async fn connected(server: &TestServer) -> Rc<StoreHandle> {
+    let shared = RedisStore::with_manual_time(settings(&server.url()));
+    let mut store = Store::memory(StoreBounds::keys(100_000));
+    store.remote = Some(Remote::Redis(Arc::new(shared)));
+    let handle = StoreHandle::new(Arc::new(store), Clock::System);
+    tokio::task::spawn_local(handle.clone().run());
+    handle.first_attempt().await;
+    handle
+}
+
+/// Runs a test on one thread, as a core does.
+fn on_a_core(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, test);
+}
+
+#[test]
+fn redis_conforms() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        conformance::all(&*connected(&server).await).await;
+    });
+}
+
+#[test]
+fn valkey_conforms() {
+    let Some(program) = std::env::var_os("LOCKGATE_VALKEY") else {
+        return;
+    };
+    on_a_core(async {
+        let server = TestServer::start_program(program.to_str().unwrap(), &[]);
+        conformance::all(&*connected(&server).await).await;
+    });
+}
+
+#[test]
+fn no_key_waits_for_a_clock_that_was_set_back() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let store = connected(&server).await;
+        for (name, limiter) in limiters(3) {
+            if limiter.algorithm == Algorithm::Concurrency {
+                continue;
+            }
+            let rule = Rule::counting(&*store, &format!("set-back-{name}"), limiter);
+            while rule.takes(&*store, "k", 7_200).await {}
+            let refused = rule.ask(&*store, StepOp::Admit, "k", 60).await;
+            assert_eq!(refused.status, KeyStatus::Over, "{name}");
+            let wait = refused.reading.unwrap().retry_after().unwrap();
+            assert!(wait <= 2 * limiter.period, "{name} waits {wait:?}");
+            let again = 61 + wait.as_secs();
+            assert!(rule.takes(&*store, "k", again).await, "{name}");
+        }
+    });
+}
