@@ -15,6 +15,7 @@ use crate::clock::Timestamp;
 use crate::rules::plan::{OnStoreFailure, RuleId};
 use crate::rules::registry::RegisteredRule;
 
+pub mod async_mode;
 mod handle;
 pub mod memory;
 pub mod persist;
