@@ -13,6 +13,7 @@ mod path;
 mod proxy_header;
 mod request;
 pub mod sample;
+mod store_reply;
 mod strict;
 mod template;
 
@@ -25,13 +26,14 @@ pub use forwarding::forwarding;
 pub use path::path;
 pub use proxy_header::proxy_header;
 pub use request::request;
+pub use store_reply::store_reply;
 pub use template::template;
 
 /// A check of one input.
 pub type Check = fn(&[u8]);
 
 /// All checks, with the names of their targets.
-pub const ALL: [(&str, Check); 10] = [
+pub const ALL: [(&str, Check); 11] = [
     ("answer", answer),
     ("client_hello", client_hello),
     ("configuration", configuration),
@@ -41,5 +43,6 @@ pub const ALL: [(&str, Check); 10] = [
     ("path", path),
     ("proxy_header", proxy_header),
     ("request", request),
+    ("store_reply", store_reply),
     ("template", template),
 ];

@@ -451,14 +451,16 @@ impl RedisLink {
         let opening = async {
             let mut connection = RedisConnection::open(&self.shared.settings).await?;
             let sent = self.clock.now();
-            let time = connection.call(&redis::cmd("TIME")).await?;
-            Ok::<_, RedisError>((connection, sent, time))
+            // A server that is slower than this would only cost requests their timeout.
+            let command = redis::cmd("TIME");
+            let time = connection.call(&command);
+            let time = tokio::time::timeout(self.shared.settings.timeout, time).await;
+            let time = time.map_err(|_| ConnectFailure::too_slow())??;
+            Ok((connection, sent, time))
         };
         let opened = tokio::time::timeout(2 * CONNECT_TIMEOUT, opening).await;
-        let opened = opened.map_err(|_| {
-            ConnectFailure::Unreachable("the server does not reply in time".to_owned())
-        })?;
-        let (connection, sent, time) = opened.map_err(ConnectFailure::from)?;
+        let opened: Result<_, ConnectFailure> = opened.map_err(|_| ConnectFailure::too_slow())?;
+        let (connection, sent, time) = opened?;
         let (seconds, micros): (u64, u64) = <(u64, u64)>::from_redis_value(time)
             .map_err(|_| ConnectFailure::Unreachable("the server has no clock".to_owned()))?;
         let server = seconds.saturating_mul(1_000_000).saturating_add(micros);
@@ -509,6 +511,12 @@ impl Drop for InFlight<'_> {
 }
 
 // === impl ConnectFailure ===
+
+impl ConnectFailure {
+    fn too_slow() -> Self {
+        ConnectFailure::Unreachable("the server does not reply in time".to_owned())
+    }
+}
 
 impl From<RedisError> for ConnectFailure {
     fn from(error: RedisError) -> Self {

@@ -11,6 +11,7 @@ use self::address::RedisAddress;
 use self::health::StoreHealth;
 use self::key_names::KeyNames;
 use self::script::LuaScript;
+use crate::rules::plan::{Plan, PlanResult};
 
 pub mod address;
 mod connector;
@@ -26,6 +27,28 @@ pub(super) use link::RedisLink;
 
 #[cfg(test)]
 mod tests;
+
+/// Reads a reply to a plan with `steps` steps, as the store does. `None` if the script cannot have sent it.
+pub fn read_reply(reply: &[u8], steps: usize) -> Option<PlanResult> {
+    let mut result = PlanResult::default();
+    decode::decode(reply, 0, steps, &mut result).ok()?;
+    Some(result)
+}
+
+/// The command that applies `plan`, with its script and without a deadline: what a bare client would send. Benchmarks
+/// compare the store with it.
+pub fn bare_command(plan: &Plan, prefix: &str) -> ::redis::Cmd {
+    let scope = encode::CallScope {
+        steps: 0..plan.steps.len(),
+        has_ended: false,
+        deadline: 0,
+    };
+    let packed = encode::PackedPlan::new(plan, &scope, &KeyNames::new(prefix));
+    let mut command = LuaScript::plan().call();
+    command.arg(packed.keys.len()).arg(&packed.keys);
+    command.arg(&packed.plan);
+    command
+}
 
 /// The settings of `[store.redis]`.
 #[derive(Clone)]

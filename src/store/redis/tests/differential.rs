@@ -20,7 +20,7 @@ const OPERATIONS: usize = 100_000;
 const SEQUENCES: usize = 20;
 
 /// A pseudo-random generator (SplitMix64).
-struct Draws(u64);
+pub(super) struct Draws(pub(super) u64);
 
 /// What a sequence of operations does with the clock.
 #[derive(Clone, Copy, PartialEq)]
@@ -32,22 +32,22 @@ enum Time {
 }
 
 impl Draws {
-    fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
-    fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
+    pub(super) fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
         values[self.below(values.len() as u64) as usize]
     }
 
-    fn chance(&mut self, one_in: u64) -> bool {
+    pub(super) fn chance(&mut self, one_in: u64) -> bool {
         self.below(one_in) == 0
     }
 

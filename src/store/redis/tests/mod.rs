@@ -13,7 +13,10 @@ use crate::rules::plan::{KeyStatus, StepOp};
 use crate::store::fixture::{Rule, limiters};
 use crate::store::{Remote, Store, StoreBounds, StoreHandle, conformance};
 
+mod addresses;
 mod differential;
+mod records;
+mod replies;
 pub(in crate::store) mod server;
 
 /// The settings of a test with this server.
