@@ -56,14 +56,6 @@ impl Store {
             Remote::Redis(_) => unreachable!("a faulty store"),
         }
     }
-
-    /// The counters behind the network.
-    pub(crate) fn behind(&self) -> &MemoryStore {
-        match self.remote.as_ref().unwrap() {
-            Remote::Faulty(faulty) => &faulty.inner,
-            Remote::Redis(_) => unreachable!("a faulty store"),
-        }
-    }
 }
 
 // === impl FaultyStore ===
