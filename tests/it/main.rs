@@ -15,6 +15,7 @@ mod crowd;
 mod docs;
 mod drain;
 mod explain;
+mod fleet;
 mod floods;
 mod fuzz;
 mod geo;
