@@ -36,6 +36,8 @@ pub struct StoreHealth {
     open_breakers: AtomicUsize,
     /// Whether the current outage was logged.
     is_reported: AtomicBool,
+    /// Whether it was logged that the server refuses the gateway.
+    is_refusal_reported: AtomicBool,
     /// Whether a core has ever connected.
     has_connected: AtomicBool,
 }
@@ -64,17 +66,26 @@ impl StoreHealth {
         self.open_breakers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a circuit breaker that closes. Returns whether that is worth a log line: the first connection of the
-    /// process, or the end of an outage that was reported.
+    /// Counts a circuit breaker that closes. Returns whether that is worth a log line: no breaker is open any more,
+    /// and that is the start of the process or the end of an outage that was reported.
     pub(super) fn close_breaker(&self) -> bool {
-        let is_last = self.open_breakers.fetch_sub(1, Ordering::Relaxed) == 1;
-        let is_first = !self.has_connected.swap(true, Ordering::Relaxed);
-        is_first || (is_last && self.is_reported.swap(false, Ordering::Relaxed))
+        if self.open_breakers.fetch_sub(1, Ordering::Relaxed) != 1 {
+            return false;
+        }
+        let is_start = !self.has_connected.swap(true, Ordering::Relaxed);
+        let was_reported = self.is_reported.swap(false, Ordering::Relaxed);
+        let was_refused = self.is_refusal_reported.swap(false, Ordering::Relaxed);
+        is_start || was_reported || was_refused
     }
 
     /// Returns whether the current outage has not been reported before.
     pub(super) fn is_new_outage(&self) -> bool {
         !self.is_reported.swap(true, Ordering::Relaxed)
+    }
+
+    /// Returns whether it has not been reported before that the server refuses the gateway.
+    pub(super) fn is_new_refusal(&self) -> bool {
+        !self.is_refusal_reported.swap(true, Ordering::Relaxed)
     }
 
     /// Whether a circuit breaker is open.

@@ -411,7 +411,6 @@ impl RedisLink {
 
     async fn connect_with_retries(&self) {
         let (mut wait, longest) = BACKOFF;
-        let mut reported = false;
         loop {
             let attempt = self.connect().await;
             self.attempted.set(true);
@@ -426,7 +425,7 @@ impl RedisLink {
                     wait
                 }
                 ConnectFailure::Refused(reason) => {
-                    if !std::mem::replace(&mut reported, true) {
+                    if self.shared.health.is_new_refusal() {
                         let store = &self.shared.settings.address;
                         error!(%store, %reason, "store refuses the connection");
                     }
