@@ -67,6 +67,18 @@ impl RedisConnection {
         }
     }
 
+    /// Whether the server is a replica, which refuses writes. `false` if the server does not say, and in a Cluster,
+    /// whose client looks for the master.
+    pub(super) async fn is_replica(&mut self) -> bool {
+        match self {
+            RedisConnection::Server(_) => {
+                let reply = self.call(&redis::cmd("HELLO")).await;
+                reply.is_ok_and(|reply| has_replica_role(&reply))
+            }
+            RedisConnection::Cluster(_) => false,
+        }
+    }
+
     /// Sends a command and waits for its reply.
     pub(super) async fn call(&mut self, command: &Cmd) -> RedisResult<Value> {
         let reply = match self {
@@ -74,6 +86,26 @@ impl RedisConnection {
             RedisConnection::Cluster(cluster) => cluster.req_packed_command(command).await?,
         };
         reply.extract_error()
+    }
+}
+
+/// Whether a reply to `HELLO` is that of a replica.
+fn has_replica_role(reply: &Value) -> bool {
+    let text = |value: &Value| match value {
+        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::SimpleString(text) => text.clone(),
+        _ => String::new(),
+    };
+    let is_replica = |name: &Value, value: &Value| {
+        text(name) == "role" && matches!(text(value).as_str(), "replica" | "slave")
+    };
+    match reply {
+        Value::Map(fields) => fields.iter().any(|(name, value)| is_replica(name, value)),
+        Value::Array(fields) => {
+            let (fields, _) = fields.as_chunks::<2>();
+            fields.iter().any(|[name, value]| is_replica(name, value))
+        }
+        _ => false,
     }
 }
 

@@ -19,6 +19,9 @@ const MAX_COST: u64 = (1 << 33) - 1;
 /// The most ban lengths of a step.
 const MAX_BANS: usize = 255;
 
+/// A packed plan without steps and without a deadline.
+pub(super) const NO_STEPS: &[u8] = &[0; 10];
+
 const ENDED: u8 = 1;
 const MITIGATES: u8 = 1;
 const TERMINAL: u8 = 2;

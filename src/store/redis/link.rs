@@ -2,21 +2,21 @@
 //!
 //! A supervisor task connects and reconnects. Requests never wait for it: without a connection a call fails
 //! immediately. That is the circuit breaker: it opens when the connection breaks, or when three calls in a row time
-//! out and nothing has arrived for twice the timeout, and it closes when a new connection has replied to `TIME`.
+//! out and nothing has arrived for twice the timeout, and it closes when a new connection has run the script in time.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, ErrorKind, FromRedisValue as _, RedisError, ServerErrorKind, Value};
+use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
 use super::RedisStore;
 use super::connector::{CONNECT_TIMEOUT, RedisConnection};
 use super::decode::{ScriptReply, decode};
-use super::encode::{CallScope, PackedPlan, lease_member};
+use super::encode::{CallScope, NO_STEPS, PackedPlan, lease_member};
 use super::key_names::{KeyNames, NameHash};
 use super::script::LuaScript;
 use super::server_clock::ServerClock;
@@ -32,6 +32,12 @@ const MAX_TIMEOUTS: u32 = 3;
 
 /// The wait between two attempts to connect. It doubles from the first to the second.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+
+/// A connection that is lost sooner than this is likely to be lost again.
+const SHORT_LIVED: Duration = Duration::from_secs(1);
+
+/// The calls that check a new connection. The first one may take longer, because the server compiles the script.
+const PROBES: u32 = 3;
 
 /// How often errors that the server returns are logged.
 const REJECTED_LOG_INTERVAL: Duration = Duration::from_secs(10);
@@ -162,9 +168,19 @@ impl RedisLink {
 
     /// Connects, and connects again when the connection is lost, until the runtime ends.
     pub(in crate::store) async fn supervise(&self) {
+        let (shortest, longest) = BACKOFF;
+        let mut wait = shortest;
         loop {
             self.connect_with_retries().await;
+            let connected = self.clock.instant();
             self.lost.notified().await;
+            let lasted = self.clock.instant().saturating_duration_since(connected);
+            if lasted < SHORT_LIVED {
+                tokio::time::sleep(jittered(wait)).await;
+                wait = (wait * 2).min(longest);
+            } else {
+                wait = shortest;
+            }
         }
     }
 
@@ -285,15 +301,19 @@ impl RedisLink {
     ) -> Result<Value, StoreError> {
         let complete = |mut command: Cmd| {
             arguments(&mut command);
-            if self.shared.has_manual_time {
-                let micros = now.as_micros();
-                command.arg(micros / 1_000_000).arg(micros % 1_000_000);
-            }
+            self.add_manual_time(&mut command, now);
             command
         };
         match self.send(&complete(script.call())).await {
             Err(StoreError::NoScript) => self.send(&complete(script.call_with_source())).await,
             reply => reply,
+        }
+    }
+
+    fn add_manual_time(&self, command: &mut Cmd, now: Timestamp) {
+        if self.shared.has_manual_time {
+            let micros = now.as_micros();
+            command.arg(micros / 1_000_000).arg(micros % 1_000_000);
         }
     }
 
@@ -445,27 +465,22 @@ impl RedisLink {
         }
     }
 
-    /// Opens a connection, checks that it replies, and closes the circuit breaker.
+    /// Opens a connection, checks that requests can use it, and closes the circuit breaker.
     async fn connect(&self) -> Result<(), ConnectFailure> {
         let opening = async {
             let mut connection = RedisConnection::open(&self.shared.settings).await?;
-            let sent = self.clock.now();
-            // A server that is slower than this would only cost requests their timeout.
-            let command = redis::cmd("TIME");
-            let time = connection.call(&command);
-            let time = tokio::time::timeout(self.shared.settings.timeout, time).await;
-            let time = time.map_err(|_| ConnectFailure::too_slow())??;
-            Ok((connection, sent, time))
+            if connection.is_replica().await {
+                let reason = "the server is a read-only replica".to_owned();
+                return Err(ConnectFailure::Unreachable(reason));
+            }
+            let (sent, server) = self.probe(&mut connection).await?;
+            Ok((connection, sent, server))
         };
         let opened = tokio::time::timeout(2 * CONNECT_TIMEOUT, opening).await;
-        let opened: Result<_, ConnectFailure> = opened.map_err(|_| ConnectFailure::too_slow())?;
-        let (connection, sent, time) = opened?;
-        let (seconds, micros): (u64, u64) = <(u64, u64)>::from_redis_value(time)
-            .map_err(|_| ConnectFailure::Unreachable("the server has no clock".to_owned()))?;
-        let server = seconds.saturating_mul(1_000_000).saturating_add(micros);
+        let (connection, sent, server) = opened.unwrap_or_else(|_| Err(ConnectFailure::slow()))?;
         let many_servers = self.shared.settings.address.is_cluster();
         self.server_clock.set(ServerClock::new(many_servers));
-        self.observe_time(sent, Timestamp::from_micros(server));
+        self.observe_time(sent, server);
         self.timeouts.set(0);
         self.last_reply.set(self.clock.instant());
         self.connection.replace(Some(connection));
@@ -474,6 +489,42 @@ impl RedisLink {
             info!(%store, "store connected");
         }
         Ok(())
+    }
+
+    /// Runs the script of plans without a step, until one call takes no longer than the timeout of a request.
+    /// Returns when the call was sent, and the server's time.
+    async fn probe(
+        &self,
+        connection: &mut RedisConnection,
+    ) -> Result<(Timestamp, Timestamp), ConnectFailure> {
+        for _ in 0..PROBES {
+            let (sent, began) = (self.clock.now(), self.clock.instant());
+            let complete = |mut command: Cmd| {
+                command.arg(0).arg(NO_STEPS);
+                self.add_manual_time(&mut command, sent);
+                command
+            };
+            let script = &self.shared.plan;
+            let mut reply = connection.call(&complete(script.call())).await;
+            let unknown = ErrorKind::Server(ServerErrorKind::NoScript);
+            if reply.as_ref().is_err_and(|error| error.kind() == unknown) {
+                reply = connection.call(&complete(script.call_with_source())).await;
+            }
+            let mut result = PlanResult::default();
+            let decoded = match reply? {
+                Value::BulkString(bytes) => decode(&bytes, 0, 0, &mut result),
+                _ => Err(super::decode::BadReply),
+            };
+            if decoded.is_err() {
+                let reason = "the store sent an invalid reply".to_owned();
+                return Err(ConnectFailure::Unreachable(reason));
+            }
+            let took = self.clock.instant().saturating_duration_since(began);
+            if took <= self.shared.settings.timeout {
+                return Ok((sent, result.at));
+            }
+        }
+        Err(ConnectFailure::slow())
     }
 
     fn observe_time(&self, sent: Timestamp, server: Timestamp) {
@@ -512,8 +563,8 @@ impl Drop for InFlight<'_> {
 // === impl ConnectFailure ===
 
 impl ConnectFailure {
-    fn too_slow() -> Self {
-        ConnectFailure::Unreachable("the server does not reply in time".to_owned())
+    fn slow() -> Self {
+        Self::Unreachable("the store does not reply in time".to_owned())
     }
 }
 
