@@ -207,6 +207,10 @@ fn restart_only_settings_stay_unchanged_and_are_reported() {
             "[server]\nworkers = 2\n[store]\nsnapshot = \"counters\"",
             "`snapshot`",
         ),
+        (
+            "[server]\nworkers = 2\n[store]\nkind = \"redis\"",
+            "`store.redis`",
+        ),
     ] {
         process.reload(&whole(config));
         let expected = format!(
@@ -214,7 +218,7 @@ fn restart_only_settings_stay_unchanged_and_are_reported() {
         );
         wait_until("it says so", || process.logged(&expected).len() == 1);
     }
-    assert_eq!(process.logged(" reloaded ").len(), 5);
+    assert_eq!(process.logged(" reloaded ").len(), 6);
     assert!(secret.exists() && !process.folder.path().join("counters").exists());
     // What stays is listed.
     let text = read("docs/operations.md");
@@ -224,6 +228,7 @@ fn restart_only_settings_stay_unchanged_and_are_reported() {
         "max_keys",
         "max_log_bytes",
         "snapshot",
+        "store.redis",
     ] {
         assert!(section(&text, "## Reload").contains(named), "{named}");
     }
@@ -253,6 +258,8 @@ fn fixtures() -> Folder {
     folder.write("clients.pem", made.cert.pem());
     folder.write("site.key", made.signing_key.serialize_pem());
     folder.write("admin.token", "secret\n");
+    folder.write("redis.password", "secret\n");
+    folder.write("secret", [7; 32]);
     folder.write("agents.txt", "# scanners\nsqlmap\nnikto # old\n");
     folder.write(
         "ip2asn-combined.tsv.gz",

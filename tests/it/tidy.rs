@@ -64,7 +64,9 @@ const CRATES: &[(&str, &[&str])] = &[
     ),
     (
         "tracing",
-        &["observe", "config", "pipeline", "gateway", "systemd", "cli"],
+        &[
+            "observe", "config", "pipeline", "gateway", "store", "systemd", "cli",
+        ],
     ),
     ("tracing_subscriber", &["observe"]),
 ];

@@ -36,7 +36,7 @@ use super::lint::{self, CompiledConfig};
 use super::source::read_named;
 use super::{ConfigSource, Diagnostics};
 use crate::clock::Timestamp;
-use crate::config::blueprint::Blueprint;
+use crate::config::blueprint::{Blueprint, SharedStoreBlueprint};
 use crate::facts::client_ip::{ClientIpResolver, HeaderKind, IpPrefixes};
 use crate::observe::Redactor;
 use crate::snapshot::{GatewaySettings, PerIp, Snapshot, StartupSettings};
@@ -102,9 +102,7 @@ impl CompileContext<'_> {
         let admin_token = admin_token(file, cx);
         let startup = restart_only::of(file, startup_settings(file, cx.source), cx);
         let access = observe::access(&file.log, cx);
-        secret::check(&file.server.secret_file, cx);
-        saved::check(&file.store.snapshot, cx);
-        let shared_store = shared_store::shared_store(file, cx);
+        let shared_store = store_files(file, cx);
         lint::warn_of_trust(file, cx.source, cx.diagnostics);
         let geo = geo.filter(|_| !cx.diagnostics.has_errors())?;
         let compiled = CompiledConfig {
@@ -196,6 +194,13 @@ fn per_ip(file: &ConfigFile) -> Option<PerIp> {
     let limit = file.limits.max_connections_per_ip as usize;
     let prefixes = prefixes(file);
     (limit > 0).then_some(PerIp { limit, prefixes })
+}
+
+/// Checks the files of the secret and of the counter snapshot, and compiles the shared store.
+fn store_files(file: &ConfigFile, cx: &mut CompileContext<'_>) -> Option<SharedStoreBlueprint> {
+    secret::check(&file.server.secret_file, cx);
+    saved::check(&file.store.snapshot, cx);
+    shared_store::shared_store(file, cx)
 }
 
 fn admin_token(file: &ConfigFile, cx: &mut CompileContext<'_>) -> Option<String> {

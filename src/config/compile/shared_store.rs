@@ -17,7 +17,11 @@ pub(super) fn shared_store(
     file: &ConfigFile,
     cx: &mut CompileContext<'_>,
 ) -> Option<SharedStoreBlueprint> {
-    if file.store.kind.value != StoreKind::Redis || cx.previous.is_some() {
+    if file.store.kind.value == StoreKind::Memory {
+        warn_of_unused(file, cx);
+        return None;
+    }
+    if cx.previous.is_some() {
         return None;
     }
     let table = &file.store.redis;
@@ -64,6 +68,22 @@ pub(super) fn summary(file: &ConfigFile) -> Option<String> {
     let files = [password_file, ca, certificate, private_key].map(|file| &file.value);
     let is_shared = file.store.kind.value == StoreKind::Redis;
     is_shared.then(|| format!("{connection:?} {names:?} {files:?}"))
+}
+
+/// Settings of a shared store have no effect on the memory store.
+fn warn_of_unused(file: &ConfigFile, cx: &mut CompileContext<'_>) {
+    let table = &file.store.redis;
+    let is_written = table.span != file.store.span;
+    let section = is_written.then_some((&table.span, "[store.redis]"));
+    let rules = file.rules.iter();
+    let rules = rules.filter_map(|rule| rule.on_store_failure.as_ref());
+    let rules = rules.map(|setting| (&setting.span, "on_store_failure"));
+    for (span, name) in section.into_iter().chain(rules) {
+        let message = format!("`{name}` has no effect: `store.kind` is \"memory\"");
+        cx.diagnostics
+            .warning(LintCode::Unused, span.clone(), message)
+            .help("write `kind = \"redis\"` in `[store]` to share the counters");
+    }
 }
 
 /// Gateways with different secrets show different hashes for one secret value, so a listing of one gateway cannot be

@@ -20,6 +20,8 @@ use crate::store::redis::address::RedisAddress;
 /// `[store]`.
 #[derive(Clone, Debug)]
 pub struct StoreSettings {
+    /// The header of the section.
+    pub span: Range<usize>,
     /// The kind of store. Default memory.
     pub kind: Spanned<StoreKind>,
     /// The maximum number of keys over all rules. Default 1,000,000.
@@ -112,6 +114,7 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn store(s: &mut SectionReader<'_, '_>) -> StoreSettings {
     StoreSettings {
+        span: s.span(),
         kind: s.or("kind", choice(KINDS, &[]), StoreKind::Memory),
         max_keys: s.or("max_keys", integer(1..=1_000_000_000), 1_000_000u32),
         max_log_bytes: s.or(

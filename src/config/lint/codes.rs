@@ -76,7 +76,7 @@ lint_codes! {
     ForeignRoute "foreign-route"
         "A host or path uses the syntax of another gateway and has another meaning here."
     Unused "unused"
-        "No rule or route uses a list, response or upstream."
+        "No rule or route uses a list, response or upstream, or a setting has no effect."
     IgnoredKeyPart "ignored-key-part"
         "A key part exists only on Cloudflare and is ignored."
     EmptyInclude "empty-include"

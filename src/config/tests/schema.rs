@@ -111,7 +111,7 @@ fn every_setting_is_described_once() {
     assert_eq!(names.len(), rule.keys.len());
     assert_eq!(rule.apart, [("duration", "escalate")]);
     // It is not implemented yet.
-    assert!(!names.contains(&"on_store_failure"));
+    assert!(!names.contains(&"store_mode"));
 }
 
 fn has_form<T: 'static>(

@@ -30,20 +30,11 @@ const MAX_IN_FLIGHT: usize = 1_024;
 /// The number of consecutive timeouts after which the circuit breaker can open.
 const MAX_TIMEOUTS: u32 = 3;
 
-/// The wait between two attempts to connect. It doubles from the first to the second.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
-
-/// A connection that is lost sooner than this is likely to be lost again.
-const SHORT_LIVED: Duration = Duration::from_secs(1);
-
-/// The calls that check a new connection. The first one may take longer, because the server compiles the script.
-const PROBES: u32 = 3;
-
 /// How often errors that the server returns are logged.
 const REJECTED_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The wait after the server has refused the credentials or the certificate.
-const REFUSED_BACKOFF: Duration = Duration::from_secs(5);
+mod by_key;
+mod supervisor;
 
 /// One core's connection to the shared store.
 pub(in crate::store) struct RedisLink {
@@ -67,14 +58,6 @@ pub(in crate::store) struct RedisLink {
 
 /// One call in flight.
 struct InFlight<'a>(&'a Cell<usize>);
-
-/// Why a connection could not be opened.
-enum ConnectFailure {
-    /// The server cannot be reached or does not reply.
-    Unreachable(String),
-    /// The server refuses the credentials or the certificate, or has another one than expected.
-    Refused(String),
-}
 
 // === impl RedisLink ===
 
@@ -162,88 +145,6 @@ impl RedisLink {
             };
             let call = self.run_script(&self.shared.renew, now, arguments);
             self.in_time(call).await?;
-        }
-        Ok(())
-    }
-
-    /// Connects, and connects again when the connection is lost, until the runtime ends.
-    pub(in crate::store) async fn supervise(&self) {
-        let (shortest, longest) = BACKOFF;
-        let mut wait = shortest;
-        loop {
-            self.connect_with_retries().await;
-            let connected = self.clock.instant();
-            self.lost.notified().await;
-            let lasted = self.clock.instant().saturating_duration_since(connected);
-            if lasted < SHORT_LIVED {
-                tokio::time::sleep(jittered(wait)).await;
-                wait = (wait * 2).min(longest);
-            } else {
-                wait = shortest;
-            }
-        }
-    }
-
-    /// Waits until the first attempt to connect has ended, for at most twice the connect timeout.
-    pub(in crate::store) async fn first_attempt(&self) {
-        let ended = async {
-            while !self.attempted.get() {
-                self.first_attempt.notified().await;
-            }
-        };
-        _ = tokio::time::timeout(2 * CONNECT_TIMEOUT, ended).await;
-    }
-
-    /// In a Cluster a script reaches one slot: applies consecutive steps with one key in one call.
-    async fn apply_by_key(
-        &self,
-        plan: &Plan,
-        now: Timestamp,
-        result: &mut PlanResult,
-    ) -> Result<(), StoreError> {
-        let (mut next, mut at, mut ended_at) = (0, None, None);
-        while let Some(first) = plan.steps.get(next) {
-            let same_key = |step: &&Step| plan.key(step) == plan.key(first);
-            let rest = plan.steps.get(next..).unwrap_or_default();
-            let steps = next..next + rest.iter().take_while(same_key).count();
-            next = steps.end;
-            let is_peeked = |step: &Step| step.peek_after_end;
-            let own = plan.steps.get(steps.clone()).unwrap_or_default();
-            if ended_at.is_some() && !own.iter().any(is_peeked) {
-                continue;
-            }
-            let scope = self.scope(steps, ended_at.is_some(), now);
-            self.run_plan(plan, &scope, now, result).await?;
-            at = at.or(Some(result.at));
-            ended_at = ended_at.or_else(|| plan.ending_step(result));
-        }
-        if let Some(ending) = ended_at {
-            self.peek_filled_up(plan, ending, now, result).await?;
-        }
-        result.at = at.unwrap_or(now);
-        Ok(())
-    }
-
-    /// Peeks at the steps of other calls that this request has filled up before the step `ending`.
-    async fn peek_filled_up(
-        &self,
-        plan: &Plan,
-        ending: u16,
-        now: Timestamp,
-        result: &mut PlanResult,
-    ) -> Result<(), StoreError> {
-        let ending_key = plan.steps.get(usize::from(ending)).map(|s| plan.key(s));
-        let earlier = result.steps.clone();
-        for earlier in earlier.iter().filter(|earlier| earlier.step < ending) {
-            let Some(step) = plan.steps.get(usize::from(earlier.step)) else {
-                continue;
-            };
-            // The call of the ending step has peeked at the steps of its own key.
-            if step.is_filled_up(earlier) && Some(plan.key(step)) != ending_key {
-                let index = usize::from(earlier.step);
-                let scope = self.scope(index..index + 1, true, now);
-                self.run_plan(plan, &scope, now, result).await?;
-            }
         }
         Ok(())
     }
@@ -429,104 +330,6 @@ impl RedisLink {
         self.lost.notify_one();
     }
 
-    async fn connect_with_retries(&self) {
-        let (mut wait, longest) = BACKOFF;
-        loop {
-            let attempt = self.connect().await;
-            self.attempted.set(true);
-            self.first_attempt.notify_waiters();
-            let failure = match attempt {
-                Ok(()) => return,
-                Err(failure) => failure,
-            };
-            let pause = match failure {
-                ConnectFailure::Unreachable(reason) => {
-                    self.report_outage(&reason);
-                    wait
-                }
-                ConnectFailure::Refused(reason) => {
-                    if self.shared.health.is_new_refusal() {
-                        let store = &self.shared.settings.address;
-                        error!(%store, %reason, "store refuses the connection");
-                    }
-                    REFUSED_BACKOFF
-                }
-            };
-            tokio::time::sleep(jittered(pause)).await;
-            wait = (wait * 2).min(longest);
-        }
-    }
-
-    /// Logs the outage, unless another core has.
-    fn report_outage(&self, reason: &str) {
-        if self.shared.health.is_new_outage() {
-            let store = &self.shared.settings.address;
-            warn!(%store, %reason, "store unavailable, rules use their on_failure fallback");
-        }
-    }
-
-    /// Opens a connection, checks that requests can use it, and closes the circuit breaker.
-    async fn connect(&self) -> Result<(), ConnectFailure> {
-        let opening = async {
-            let mut connection = RedisConnection::open(&self.shared.settings).await?;
-            if connection.is_replica().await {
-                let reason = "the server is a read-only replica".to_owned();
-                return Err(ConnectFailure::Unreachable(reason));
-            }
-            let (sent, server) = self.probe(&mut connection).await?;
-            Ok((connection, sent, server))
-        };
-        let opened = tokio::time::timeout(2 * CONNECT_TIMEOUT, opening).await;
-        let (connection, sent, server) = opened.unwrap_or_else(|_| Err(ConnectFailure::slow()))?;
-        let many_servers = self.shared.settings.address.is_cluster();
-        self.server_clock.set(ServerClock::new(many_servers));
-        self.observe_time(sent, server);
-        self.timeouts.set(0);
-        self.last_reply.set(self.clock.instant());
-        self.connection.replace(Some(connection));
-        if self.shared.health.close_breaker() {
-            let store = &self.shared.settings.address;
-            info!(%store, "store connected");
-        }
-        Ok(())
-    }
-
-    /// Runs the script of plans without a step, until one call takes no longer than the timeout of a request.
-    /// Returns when the call was sent, and the server's time.
-    async fn probe(
-        &self,
-        connection: &mut RedisConnection,
-    ) -> Result<(Timestamp, Timestamp), ConnectFailure> {
-        for _ in 0..PROBES {
-            let (sent, began) = (self.clock.now(), self.clock.instant());
-            let complete = |mut command: Cmd| {
-                command.arg(0).arg(NO_STEPS);
-                self.add_manual_time(&mut command, sent);
-                command
-            };
-            let script = &self.shared.plan;
-            let mut reply = connection.call(&complete(script.call())).await;
-            let unknown = ErrorKind::Server(ServerErrorKind::NoScript);
-            if reply.as_ref().is_err_and(|error| error.kind() == unknown) {
-                reply = connection.call(&complete(script.call_with_source())).await;
-            }
-            let mut result = PlanResult::default();
-            let decoded = match reply? {
-                Value::BulkString(bytes) => decode(&bytes, 0, 0, &mut result),
-                _ => Err(super::decode::BadReply),
-            };
-            if decoded.is_err() {
-                let reason = "the store sent an invalid reply".to_owned();
-                return Err(ConnectFailure::Unreachable(reason));
-            }
-            let took = self.clock.instant().saturating_duration_since(began);
-            if took <= self.shared.settings.timeout {
-                return Ok((sent, result.at));
-            }
-        }
-        Err(ConnectFailure::slow())
-    }
-
     fn observe_time(&self, sent: Timestamp, server: Timestamp) {
         let mut clock = self.server_clock.get();
         clock.observe(sent, self.clock.now(), server);
@@ -558,33 +361,4 @@ impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get().saturating_sub(1));
     }
-}
-
-// === impl ConnectFailure ===
-
-impl ConnectFailure {
-    fn slow() -> Self {
-        Self::Unreachable("the store does not reply in time".to_owned())
-    }
-}
-
-impl From<RedisError> for ConnectFailure {
-    fn from(error: RedisError) -> Self {
-        let refused = matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
-            || error.kind() == ErrorKind::AuthenticationFailed
-            || error.kind() == ErrorKind::InvalidClientConfig
-            || error.to_string().contains("certificate");
-        if refused {
-            ConnectFailure::Refused(error.to_string())
-        } else {
-            ConnectFailure::Unreachable(error.to_string())
-        }
-    }
-}
-
-/// The wait, shortened or lengthened by up to a fifth, so that cores and gateways do not connect in step.
-fn jittered(wait: Duration) -> Duration {
-    let draw = getrandom::u32().unwrap_or_default();
-    let fifth = wait / 5;
-    wait - fifth + fifth.mul_f64(2.0 * f64::from(draw) / f64::from(u32::MAX))
 }

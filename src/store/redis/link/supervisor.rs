@@ -1,0 +1,193 @@
+//! Opens the connection of a core, and opens it again when it is lost.
+
+use std::time::Duration;
+
+use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
+use tracing::{error, info, warn};
+
+use super::RedisLink;
+use crate::clock::Timestamp;
+use crate::rules::plan::PlanResult;
+use crate::store::redis::connector::{CONNECT_TIMEOUT, RedisConnection};
+use crate::store::redis::decode::{BadReply, decode};
+use crate::store::redis::encode::NO_STEPS;
+use crate::store::redis::server_clock::ServerClock;
+
+/// The wait between two attempts to connect. It doubles from the first to the second.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+
+/// A connection that is lost sooner than this is likely to be lost again.
+const SHORT_LIVED: Duration = Duration::from_secs(1);
+
+/// The calls that check a new connection. The first one may take longer, because the server compiles the script.
+const PROBES: u32 = 3;
+
+/// The wait after the server has refused the credentials or the certificate.
+const REFUSED_BACKOFF: Duration = Duration::from_secs(5);
+
+/// Why a connection could not be opened.
+enum ConnectFailure {
+    /// The server cannot be reached or does not reply.
+    Unreachable(String),
+    /// The server refuses the credentials or the certificate, or has another one than expected.
+    Refused(String),
+}
+
+// === impl RedisLink ===
+
+impl RedisLink {
+    /// Connects, and connects again when the connection is lost, until the runtime ends.
+    pub(in crate::store) async fn supervise(&self) {
+        let (shortest, longest) = BACKOFF;
+        let mut wait = shortest;
+        loop {
+            self.connect_with_retries().await;
+            let connected = self.clock.instant();
+            self.lost.notified().await;
+            let lasted = self.clock.instant().saturating_duration_since(connected);
+            if lasted < SHORT_LIVED {
+                tokio::time::sleep(jittered(wait)).await;
+                wait = (wait * 2).min(longest);
+            } else {
+                wait = shortest;
+            }
+        }
+    }
+
+    /// Waits until the first attempt to connect has ended, for at most twice the connect timeout.
+    pub(in crate::store) async fn first_attempt(&self) {
+        let ended = async {
+            while !self.attempted.get() {
+                self.first_attempt.notified().await;
+            }
+        };
+        _ = tokio::time::timeout(2 * CONNECT_TIMEOUT, ended).await;
+    }
+
+    async fn connect_with_retries(&self) {
+        let (mut wait, longest) = BACKOFF;
+        loop {
+            let attempt = self.connect().await;
+            self.attempted.set(true);
+            self.first_attempt.notify_waiters();
+            let failure = match attempt {
+                Ok(()) => return,
+                Err(failure) => failure,
+            };
+            let pause = match failure {
+                ConnectFailure::Unreachable(reason) => {
+                    self.report_outage(&reason);
+                    wait
+                }
+                ConnectFailure::Refused(reason) => {
+                    if self.shared.health.is_new_refusal() {
+                        let store = &self.shared.settings.address;
+                        error!(%store, %reason, "store refuses the connection");
+                    }
+                    REFUSED_BACKOFF
+                }
+            };
+            tokio::time::sleep(jittered(pause)).await;
+            wait = (wait * 2).min(longest);
+        }
+    }
+
+    /// Logs the outage, unless another core has.
+    pub(super) fn report_outage(&self, reason: &str) {
+        if self.shared.health.is_new_outage() {
+            let store = &self.shared.settings.address;
+            warn!(%store, %reason, "store unavailable, rules use their on_failure fallback");
+        }
+    }
+
+    /// Opens a connection, checks that requests can use it, and closes the circuit breaker.
+    async fn connect(&self) -> Result<(), ConnectFailure> {
+        let opening = async {
+            let mut connection = RedisConnection::open(&self.shared.settings).await?;
+            if connection.is_replica().await {
+                let reason = "the server is a read-only replica".to_owned();
+                return Err(ConnectFailure::Unreachable(reason));
+            }
+            let (sent, server) = self.probe(&mut connection).await?;
+            Ok((connection, sent, server))
+        };
+        let opened = tokio::time::timeout(2 * CONNECT_TIMEOUT, opening).await;
+        let (connection, sent, server) = opened.unwrap_or_else(|_| Err(ConnectFailure::slow()))?;
+        let many_servers = self.shared.settings.address.is_cluster();
+        self.server_clock.set(ServerClock::new(many_servers));
+        self.observe_time(sent, server);
+        self.timeouts.set(0);
+        self.last_reply.set(self.clock.instant());
+        self.connection.replace(Some(connection));
+        if self.shared.health.close_breaker() {
+            let store = &self.shared.settings.address;
+            info!(%store, "store connected");
+        }
+        Ok(())
+    }
+
+    /// Runs the script of plans without a step, until one call takes no longer than the timeout of a request.
+    /// Returns when the call was sent, and the server's time.
+    async fn probe(
+        &self,
+        connection: &mut RedisConnection,
+    ) -> Result<(Timestamp, Timestamp), ConnectFailure> {
+        for _ in 0..PROBES {
+            let (sent, began) = (self.clock.now(), self.clock.instant());
+            let complete = |mut command: Cmd| {
+                command.arg(0).arg(NO_STEPS);
+                self.add_manual_time(&mut command, sent);
+                command
+            };
+            let script = &self.shared.plan;
+            let mut reply = connection.call(&complete(script.call())).await;
+            let unknown = ErrorKind::Server(ServerErrorKind::NoScript);
+            if reply.as_ref().is_err_and(|error| error.kind() == unknown) {
+                reply = connection.call(&complete(script.call_with_source())).await;
+            }
+            let mut result = PlanResult::default();
+            let decoded = match reply? {
+                Value::BulkString(bytes) => decode(&bytes, 0, 0, &mut result),
+                _ => Err(BadReply),
+            };
+            if decoded.is_err() {
+                let reason = "the store sent an invalid reply".to_owned();
+                return Err(ConnectFailure::Unreachable(reason));
+            }
+            let took = self.clock.instant().saturating_duration_since(began);
+            if took <= self.shared.settings.timeout {
+                return Ok((sent, result.at));
+            }
+        }
+        Err(ConnectFailure::slow())
+    }
+}
+
+// === impl ConnectFailure ===
+
+impl ConnectFailure {
+    fn slow() -> Self {
+        Self::Unreachable("the store does not reply in time".to_owned())
+    }
+}
+
+impl From<RedisError> for ConnectFailure {
+    fn from(error: RedisError) -> Self {
+        let refused = matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+            || error.kind() == ErrorKind::AuthenticationFailed
+            || error.kind() == ErrorKind::InvalidClientConfig
+            || error.to_string().contains("certificate");
+        if refused {
+            ConnectFailure::Refused(error.to_string())
+        } else {
+            ConnectFailure::Unreachable(error.to_string())
+        }
+    }
+}
+
+/// The wait, shortened or lengthened by up to a fifth, so that cores and gateways do not connect in step.
+fn jittered(wait: Duration) -> Duration {
+    let draw = getrandom::u32().unwrap_or_default();
+    let fifth = wait / 5;
+    wait - fifth + fifth.mul_f64(2.0 * f64::from(draw) / f64::from(u32::MAX))
+}
