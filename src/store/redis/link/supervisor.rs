@@ -176,13 +176,20 @@ impl From<RedisError> for ConnectFailure {
         let refused = matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
             || error.kind() == ErrorKind::AuthenticationFailed
             || error.kind() == ErrorKind::InvalidClientConfig
-            || error.to_string().contains("certificate");
+            || is_tls_failure(&error.to_string());
         if refused {
             ConnectFailure::Refused(error.to_string())
         } else {
             ConnectFailure::Unreachable(error.to_string())
         }
     }
+}
+
+/// Whether the TLS handshake has failed, by the words of rustls.
+fn is_tls_failure(reason: &str) -> bool {
+    let words = ["certificate", "fatal alert", "corrupt message"];
+    let reason = reason.to_ascii_lowercase();
+    words.iter().any(|word| reason.contains(word))
 }
 
 /// The wait, shortened or lengthened by up to a fifth, so that cores and gateways do not connect in step.
