@@ -2,8 +2,18 @@
 //!
 //! The gateways and the servers are real processes. The tests skip nothing: `redis-server` must be installed.
 
+mod certificates;
+mod cluster;
+mod credentials;
+mod fake_server;
 mod fleet_gateway;
+mod outages;
+mod proxy;
+mod sentinel;
 #[path = "../../src/store/redis/tests/server.rs"]
 mod server;
 mod server_commands;
+mod server_errors;
 mod shared_limits;
+mod slow_stores;
+mod wrong_types;

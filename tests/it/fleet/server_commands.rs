@@ -22,6 +22,13 @@ impl TestServer {
         client.get_connection().unwrap()
     }
 
+    /// A connection of a user, by default the default user, with a password.
+    pub fn connect_as(&self, user: Option<&str>, password: &str) -> Connection {
+        let user = user.unwrap_or_default();
+        let url = format!("redis://{user}:{password}@127.0.0.1:{}", self.port);
+        redis::Client::open(url).unwrap().get_connection().unwrap()
+    }
+
     /// The keys of the gateways, in order.
     pub fn keys(&self) -> Vec<String> {
         let mut keys: Vec<String> = self.command("KEYS lockgate:*");

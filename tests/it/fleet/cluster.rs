@@ -1,0 +1,240 @@
+//! A Cluster of three masters and three replicas: resharding and failovers under traffic.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::fleet_gateway::{FleetConfig, FleetGateway, rule};
+use super::server::TestServer;
+use crate::harness::{Client, wait_until};
+
+const LIMIT: usize = 20;
+
+/// The clients of the limit, each with a counter in some slot.
+const CLIENTS: usize = 12;
+
+/// Six servers, of which the first three began as masters.
+struct TestCluster {
+    servers: Vec<TestServer>,
+}
+
+/// Requests that arrive all the time.
+#[derive(Default)]
+struct Traffic {
+    has_ended: AtomicBool,
+    requests: AtomicUsize,
+    failed: AtomicUsize,
+}
+
+// === impl TestCluster ===
+
+impl TestCluster {
+    /// Starts a Cluster and waits until all slots are served.
+    fn start() -> Self {
+        let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
+        let servers: Vec<_> = (0..6).map(|_| TestServer::start(&options)).collect();
+        let cluster = Self { servers };
+        let nodes: Vec<_> = cluster.nodes();
+        let create = ["create"]
+            .into_iter()
+            .chain(nodes.iter().map(String::as_str));
+        let options = ["--cluster-replicas", "1", "--cluster-yes"];
+        cli(&create.chain(options).collect::<Vec<_>>());
+        wait_until("the Cluster is up", || {
+            let is_ok = |server: &TestServer| {
+                let info: String = server.command("CLUSTER INFO");
+                info.contains("cluster_state:ok")
+            };
+            cluster.servers.iter().all(is_ok)
+        });
+        wait_until("the replicas follow", || {
+            let is_following = |server: &TestServer| {
+                let text: String = server.command("INFO replication");
+                text.contains("role:master") || text.contains("master_link_status:up")
+            };
+            cluster.servers.iter().all(is_following)
+        });
+        cluster
+    }
+
+    fn nodes(&self) -> Vec<String> {
+        let servers = self.servers.iter();
+        servers.map(|s| format!("127.0.0.1:{}", s.port)).collect()
+    }
+
+    fn url(&self) -> String {
+        format!("redis-cluster://{}", self.nodes()[..3].join(","))
+    }
+
+    /// The server that is a master, or a replica, at this position.
+    fn with_role(&self, role: &str, position: usize) -> &TestServer {
+        let role = format!("role:{role}");
+        let has_role = |server: &&TestServer| {
+            let text = server.try_command::<String>("INFO replication");
+            text.is_ok_and(|text| text.contains(&role))
+        };
+        self.servers.iter().filter(has_role).nth(position).unwrap()
+    }
+
+    /// Waits until every slot has a master that runs.
+    fn is_healed(&self, dead: &[u32]) {
+        wait_until("the Cluster is healed", || {
+            let running = self.servers.iter().filter(|s| !dead.contains(&s.pid));
+            running
+                .map(|s| s.try_command::<String>("CLUSTER INFO"))
+                .all(|info| info.is_ok_and(|info| info.contains("cluster_state:ok")))
+        });
+    }
+
+    /// Moves slots from the first master to the second.
+    fn reshard(&self, slots: usize) {
+        let (from, to) = (self.with_role("master", 0), self.with_role("master", 1));
+        let [from, to]: [String; 2] = [from, to].map(|server| server.command("CLUSTER MYID"));
+        let (node, slots) = (&self.nodes()[0], slots.to_string());
+        cli(&[
+            "reshard",
+            node,
+            "--cluster-from",
+            &from,
+            "--cluster-to",
+            &to,
+            "--cluster-slots",
+            &slots,
+            "--cluster-yes",
+        ]);
+    }
+}
+
+fn cli(arguments: &[&str]) {
+    let output = Command::new("redis-cli")
+        .arg("--cluster")
+        .args(arguments)
+        .output();
+    let output = output.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+}
+
+// === impl Traffic ===
+
+impl Traffic {
+    /// Sends requests of many clients until the traffic ends.
+    fn send(&self, gateway: &FleetGateway) {
+        for number in 0.. {
+            if self.has_ended.load(Ordering::Relaxed) {
+                return;
+            }
+            let key = format!("traffic-{}", number % 50);
+            let status = client(gateway, &key).get("/many").send().status;
+            self.requests.fetch_add(1, Ordering::Relaxed);
+            if status != 200 {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Runs `change` while requests arrive. None may fail.
+    #[track_caller]
+    fn during(gateway: &FleetGateway, what: &str, change: impl FnOnce()) {
+        let traffic = Self::default();
+        thread::scope(|scope| {
+            scope.spawn(|| traffic.send(gateway));
+            scope.spawn(|| traffic.send(gateway));
+            change();
+            thread::sleep(Duration::from_millis(200));
+            traffic.has_ended.store(true, Ordering::Relaxed);
+        });
+        let (requests, failed) = (traffic.requests.into_inner(), traffic.failed.into_inner());
+        let errors = gateway.all_errors();
+        println!("{what}: {requests} requests, {failed} failed, {errors} fell back so far");
+        assert_eq!(failed, 0);
+        assert!(requests > 20, "{requests}");
+    }
+}
+
+fn client(gateway: &FleetGateway, key: &str) -> Client {
+    gateway.client().header("x-key", key)
+}
+
+/// Every client gets exactly the limit.
+#[track_caller]
+fn limit_is_exact(fleet: &[FleetGateway], round: &str) {
+    let admitted: BTreeMap<usize, usize> = (0..CLIENTS)
+        .map(|number| {
+            let key = format!("{round}-{number}");
+            let send = |n: usize| client(&fleet[n % fleet.len()], &key).get("/limited").send();
+            let statuses = (0..LIMIT + 4).map(|n| send(n).status);
+            (number, statuses.filter(|status| *status == 200).count())
+        })
+        .collect();
+    let expected = (0..CLIENTS).map(|number| (number, LIMIT)).collect();
+    assert_eq!(admitted, expected, "{round}");
+}
+
+fn recovered(fleet: &[FleetGateway]) {
+    for gateway in fleet {
+        wait_until("the store decides every request", || {
+            let before = gateway.all_errors();
+            for number in 0..30 {
+                let status = client(gateway, &format!("probe-{number}"))
+                    .get("/many")
+                    .send();
+                assert_eq!(status.status, 200);
+            }
+            gateway.all_errors() == before && !gateway.is_down()
+        });
+    }
+}
+
+#[test]
+fn traffic_goes_on_while_a_cluster_changes() {
+    let cluster = TestCluster::start();
+    let key = "key = ['http.request.headers[\"x-key\"]']\nperiod = \"24h\"";
+    let rules = rule("many", &format!("{key}\nlimit = 1000000"))
+        + &rule("limited", &format!("{key}\nlimit = {LIMIT}"));
+    let config = FleetConfig::new(&cluster.url(), &rules).store("timeout = \"250ms\"");
+    let fleet = [config.start(), config.start()];
+    limit_is_exact(&fleet, "before");
+    assert_eq!(fleet[0].all_errors() + fleet[1].all_errors(), 0.0);
+
+    Traffic::during(&fleet[0], "resharding", || cluster.reshard(300));
+    recovered(&fleet);
+    limit_is_exact(&fleet, "resharded");
+
+    Traffic::during(&fleet[0], "manual failover", || {
+        let replica = cluster.with_role("slave", 0);
+        replica.command::<()>("CLUSTER FAILOVER");
+        wait_until("the replica is the master", || {
+            let text: String = replica.command("INFO replication");
+            text.contains("role:master")
+        });
+    });
+    recovered(&fleet);
+    limit_is_exact(&fleet, "failed over");
+
+    let stopped = cluster.with_role("master", 0);
+    Traffic::during(&fleet[0], "stopped master", || {
+        stopped.signal("STOP");
+        thread::sleep(Duration::from_secs(2));
+        cluster.is_healed(&[stopped.pid]);
+    });
+    recovered(&fleet);
+    limit_is_exact(&fleet, "stopped");
+    stopped.signal("CONT");
+    wait_until("the stopped master is a replica", || {
+        let text: String = stopped.command("INFO replication");
+        text.contains("master_link_status:up")
+    });
+
+    Traffic::during(&fleet[0], "killed master", || {
+        let master = cluster.with_role("master", 0);
+        master.signal("KILL");
+        thread::sleep(Duration::from_secs(2));
+        cluster.is_healed(&[master.pid]);
+    });
+    recovered(&fleet);
+    limit_is_exact(&fleet, "killed");
+}

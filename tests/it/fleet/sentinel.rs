@@ -1,0 +1,83 @@
+//! A master with a replica and a Sentinel: the gateway follows a failover.
+
+use crate::harness::{Folder, wait_until};
+
+use super::fleet_gateway::{FleetConfig, rule, unlimited};
+use super::server::{TestServer, free_port};
+
+/// Starts a Sentinel that watches the server on this port.
+fn start_sentinel(master: u16, folder: &Folder) -> TestServer {
+    let text = format!(
+        "sentinel monitor fleet 127.0.0.1 {master} 1\n\
+         sentinel down-after-milliseconds fleet 1000\n\
+         sentinel failover-timeout fleet 3000\n"
+    );
+    let path = folder.write("sentinel.conf", text);
+    let program = folder.write(
+        "sentinel",
+        format!(
+            "#!/bin/sh\nexec redis-server {} --sentinel \"$1\" \"$2\"\n",
+            path.display()
+        ),
+    );
+    make_executable(&program);
+    (0..10)
+        .find_map(|_| TestServer::try_start(program.to_str().unwrap(), free_port(), &[]))
+        .unwrap()
+}
+
+fn make_executable(path: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn has_role(server: &TestServer, role: &str) -> bool {
+    let text: String = server.command("INFO replication");
+    text.contains(&format!("role:{role}"))
+}
+
+#[test]
+fn a_gateway_follows_a_failover_of_sentinel() {
+    let master = TestServer::start(&[]);
+    let replica_of = format!("127.0.0.1 {}", master.port);
+    let replica = TestServer::start(&["--replicaof", &replica_of]);
+    let folder = Folder::new();
+    let sentinel = start_sentinel(master.port, &folder);
+    wait_until("the replica follows the master", || {
+        let text: String = replica.command("INFO replication");
+        text.contains("master_link_status:up")
+    });
+    let rules = unlimited() + &rule("limited", "limit = 10\nperiod = \"24h\"");
+    let url = format!("redis-sentinel://127.0.0.1:{}/fleet", sentinel.port);
+    let gateway = FleetConfig::new(&url, &rules)
+        .store("timeout = \"300ms\"")
+        .start();
+    assert!(!gateway.is_down());
+    let before = gateway.open_resources();
+    assert_eq!(gateway.statuses("/limited", 4), [200; 4]);
+    wait_until("the Sentinel knows the replica", || {
+        let list: String = sentinel.command("INFO sentinel");
+        list.contains("slaves=1")
+    });
+    wait_until("the Sentinel starts a failover", || {
+        sentinel
+            .try_command::<()>("SENTINEL FAILOVER fleet")
+            .is_ok()
+    });
+    wait_until("the replica is the master", || {
+        gateway.passes("/many");
+        has_role(&replica, "master") && has_role(&master, "slave")
+    });
+    gateway.passes("/many");
+    gateway.recovers("/many");
+    wait_until("requests are counted by the new master", || {
+        gateway.passes("/many");
+        replica.command::<usize>("DBSIZE") == 2 && !gateway.is_down()
+    });
+    // The replica had the four requests.
+    let statuses = gateway.statuses("/limited", 8);
+    assert_eq!(statuses, [vec![200; 6], vec![429; 2]].concat());
+    let lines = gateway.logged("WARN  store unavailable");
+    assert!(lines.len() <= 2, "{lines:?}");
+    gateway.leaks_nothing(before);
+}
