@@ -133,6 +133,10 @@ pub const SOCKET: &str = r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+(%[0-9]
 /// An IP address or a name with a port, or a Unix socket.
 pub const SERVER: &str =
     r"^(unix:[^\x00-\x1F\x7F]+|([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]+)$";
+/// The URL of a shared store.
+pub const STORE_URL: &str = "^(rediss?(-cluster|-sentinel)?|unix)://.+$";
+/// The start of the keys in a shared store.
+pub const STORE_PREFIX: &str = "^[^{}]{0,64}$";
 /// The target of a request.
 pub const TARGET: &str = r"^/[\x21-\x22\x24-\x7E]*$";
 /// A network or an address.

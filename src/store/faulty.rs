@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use std::time::Duration;
 
 use super::memory::MemoryStore;
-use super::{Remote, Store, StoreBounds, StoreError};
+use super::{BanEntry, Remote, Store, StoreBounds, StoreError};
 use crate::clock::Timestamp;
 use crate::rules::plan::{HeldLeases, Plan, PlanResult};
 
@@ -69,10 +69,28 @@ impl FaultyStore {
     ) -> Result<(), StoreError> {
         self.call(|| {
             let mut applied = PlanResult::default();
-            self.inner.apply(plan, self.faults.clock(now), &mut applied);
+            self.inner.apply(plan, self.store_time(now), &mut applied);
+            applied.offences = self.offences(plan, &applied);
             *result = applied;
         })
         .await
+    }
+
+    /// The store's time when the caller's clock shows `now`.
+    pub(super) fn store_time(&self, now: Timestamp) -> Timestamp {
+        self.faults.clock(now)
+    }
+
+    /// The offences of the banned keys in `result`, as a remote store reports them.
+    fn offences(&self, plan: &Plan, result: &PlanResult) -> Vec<(u16, u32)> {
+        let bans = self.inner.bans(result.at);
+        let offence = |step: u16| {
+            let planned = &plan.steps[usize::from(step)];
+            let of_key = |ban: &&BanEntry| ban.id == planned.id && *ban.key == *plan.key(planned);
+            bans.iter().find(of_key).map(|ban| (step, ban.offence))
+        };
+        let steps = result.steps.iter().map(|done| done.step);
+        steps.filter_map(offence).collect()
     }
 
     pub(super) async fn release(&self, leases: &HeldLeases) -> Result<(), StoreError> {

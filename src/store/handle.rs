@@ -104,7 +104,7 @@ impl StoreHandle {
         result: &mut PlanResult,
     ) -> Result<(), StoreError> {
         let local = self.store.local();
-        let store_time = self.link.as_ref().map_or(now, |link| link.server_time(now));
+        let store_time = self.store_time(now);
         if let Some(banned) = local.first_ban(plan, store_time) {
             self.apply_known_ban(plan, banned, store_time, result);
             return Ok(());
@@ -112,6 +112,16 @@ impl StoreHandle {
         self.call(plan, now, result).await?;
         local.record(plan, result);
         Ok(())
+    }
+
+    /// The remote store's time at `now`, as far as it is known.
+    fn store_time(&self, now: Timestamp) -> Timestamp {
+        match (&self.link, &self.store.remote) {
+            (Some(link), _) => link.server_time(now),
+            #[cfg(test)]
+            (None, Some(Remote::Faulty(faulty))) => faulty.store_time(now),
+            _ => now,
+        }
     }
 
     /// Decides a request whose step `banned` has a ban that is known locally. The charges of earlier steps are

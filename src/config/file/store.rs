@@ -160,27 +160,38 @@ fn redis_table(s: &mut SectionReader<'_, '_>) -> RedisTableSettings {
 }
 
 fn url() -> SettingType<RedisAddress> {
-    SettingType::new(ValueSchema::filled(), |value| {
-        let written = filled().parse(value)?;
-        RedisAddress::parse(&written)
-            .map_err(|wrong| ValueError::new(wrong.to_string()).help(wrong.help()))
-    })
+    let examples = &[
+        DEFAULT_URL,
+        "redis-cluster://10.0.0.5,10.0.0.6",
+        "redis-sentinel://10.0.0.5/main",
+    ];
+    SettingType::new(
+        ValueSchema::string_of_form(schema::STORE_URL, examples),
+        |value| {
+            let written = filled().parse(value)?;
+            RedisAddress::parse(&written)
+                .map_err(|wrong| ValueError::new(wrong.to_string()).help(wrong.help()))
+        },
+    )
     .shown(|address| ExampleValue::Text(format!("redis://{address}")))
 }
 
 fn prefix() -> SettingType<String> {
-    SettingType::new(ValueSchema::text(), |value| {
-        let written = text().parse(value)?;
-        if written.contains(['{', '}']) {
-            let wrong = ValueError::new("a prefix must not contain `{` or `}`");
-            return Err(wrong.help("Redis Cluster uses braces to choose a slot"));
-        }
-        if written.len() > LONGEST_PREFIX {
-            let message = format!("this prefix has more than {LONGEST_PREFIX} bytes");
-            return Err(ValueError::new(message).help("every key begins with it"));
-        }
-        Ok(written)
-    })
+    SettingType::new(
+        ValueSchema::string_of_form(schema::STORE_PREFIX, &[]),
+        |value| {
+            let written = text().parse(value)?;
+            if written.contains(['{', '}']) {
+                let wrong = ValueError::new("a prefix must not contain `{` or `}`");
+                return Err(wrong.help("Redis Cluster uses braces to choose a slot"));
+            }
+            if written.chars().count() > LONGEST_PREFIX {
+                let message = format!("this prefix has more than {LONGEST_PREFIX} characters");
+                return Err(ValueError::new(message).help("every key begins with it"));
+            }
+            Ok(written)
+        },
+    )
     .shown(|prefix| ExampleValue::Text(prefix.clone()))
 }
 

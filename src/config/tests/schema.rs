@@ -44,6 +44,14 @@ const NOT_IN_A_SHAPE: &[&str] = &[
     "a header is listed twice",
     "this is not a valid host",
     "the access log cannot go to",
+    "the URL must not contain a user name",
+    "a host of this URL",
+    "a port is a number",
+    "the number of a database",
+    "the name of the master",
+    "a Cluster has only the database 0",
+    "the path of the socket",
+    "a client certificate needs both",
 ];
 
 proptest! {

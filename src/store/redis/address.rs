@@ -88,6 +88,9 @@ impl RedisAddress {
     /// Parses a URL.
     pub fn parse(url: &str) -> Result<Self, AddressError> {
         let (scheme, rest) = url.split_once("://").ok_or(AddressError::Scheme)?;
+        if rest.is_empty() || rest.chars().any(char::is_control) {
+            return Err(AddressError::Host);
+        }
         if scheme == "unix" {
             return socket(rest);
         }

@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use tokio::sync::Notify;
-use tracing::{error, info, warn};
+use tracing::warn;
 
 use super::RedisStore;
-use super::connector::{CONNECT_TIMEOUT, RedisConnection};
+use super::connector::RedisConnection;
 use super::decode::{ScriptReply, decode};
-use super::encode::{CallScope, NO_STEPS, PackedPlan, lease_member};
+use super::encode::{CallScope, PackedPlan, lease_member};
 use super::key_names::{KeyNames, NameHash};
 use super::script::LuaScript;
 use super::server_clock::ServerClock;
 use crate::clock::{Clock, Timestamp};
-use crate::rules::plan::{HeldLeases, Plan, PlanResult, Step};
+use crate::rules::plan::{HeldLeases, Plan, PlanResult};
 use crate::store::StoreError;
 
 /// The maximum number of calls in flight per core. Further requests use the fallback.

@@ -19,6 +19,9 @@ const OPERATIONS: usize = 100_000;
 /// Independent sequences of operations, which run at the same time.
 const SEQUENCES: usize = 20;
 
+/// How far the clock goes back, in microseconds. Beyond ten seconds, the memory store takes it for a clock that was set.
+const MOST_BACK: u64 = 9_000_000;
+
 /// A pseudo-random generator (SplitMix64).
 pub(super) struct Draws(pub(super) u64);
 
@@ -160,10 +163,14 @@ async fn compare(redis: &StoreHandle, sequence: usize, operations: usize, time: 
     let rules: Vec<Step> = (0..24)
         .map(|rule| draws.rule(&format!("{prefix}-{rule}"), time))
         .collect();
-    let (mut now, mut steps) = (at(0).as_micros(), 0);
+    // In the middle of an hour, so that the clock does not go back over the end of a window.
+    let start = at(1_800).as_micros();
+    let (mut now, mut latest, mut steps) = (start, start, 0);
     let mut in_flight: Vec<Plan> = Vec::new();
     for number in 0..operations {
-        now = now.saturating_add_signed(draws.wait(time));
+        let moved = now.saturating_add_signed(draws.wait(time));
+        latest = latest.max(moved);
+        now = moved.max(latest - MOST_BACK);
         if draws.chance(4) && !in_flight.is_empty() {
             let done = in_flight.swap_remove(draws.below(in_flight.len() as u64) as usize);
             let leases = done.leases().unwrap();

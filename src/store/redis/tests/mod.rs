@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use self::server::TestServer;
 use super::address::RedisAddress;
+use super::script::LuaScript;
 use super::{RedisSettings, RedisStore};
 use crate::clock::Clock;
 use crate::limit::Algorithm;
@@ -17,7 +18,8 @@ mod addresses;
 mod differential;
 mod records;
 mod replies;
-pub(in crate::store) mod server;
+#[allow(dead_code, reason = "the integration tests use more of it")]
+mod server;
 
 /// The settings of a test with this server.
 fn settings(url: &str) -> RedisSettings {
@@ -35,12 +37,12 @@ fn settings(url: &str) -> RedisSettings {
 impl RedisStore {
     /// A store whose scripts take the time from the caller.
     fn with_manual_time(settings: RedisSettings) -> Self {
-        let store = Self::new(settings);
+        let [plan, renew] = LuaScript::with_manual_time();
         Self {
-            plan: store.plan.with_manual_time(),
-            renew: store.renew.with_manual_time(),
+            plan,
+            renew,
             has_manual_time: true,
-            ..store
+            ..Self::new(settings)
         }
     }
 }
