@@ -1,10 +1,11 @@
 //! A Cluster of three masters and three replicas: resharding and failovers under traffic.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::fleet_gateway::{FleetConfig, FleetGateway, rule};
 use super::server::TestServer;
@@ -143,9 +144,11 @@ impl Traffic {
         thread::scope(|scope| {
             scope.spawn(|| traffic.send(gateway));
             scope.spawn(|| traffic.send(gateway));
-            change();
+            // The traffic ends even if the change fails.
+            let changed = catch_unwind(AssertUnwindSafe(change));
             thread::sleep(Duration::from_millis(200));
             traffic.has_ended.store(true, Ordering::Relaxed);
+            changed.unwrap_or_else(|panic| resume_unwind(panic));
         });
         let (requests, failed) = (traffic.requests.into_inner(), traffic.failed.into_inner());
         let errors = gateway.all_errors();
@@ -175,6 +178,7 @@ fn limit_is_exact(fleet: &[FleetGateway], round: &str) {
 }
 
 fn recovered(fleet: &[FleetGateway]) {
+    let began = Instant::now();
     for gateway in fleet {
         wait_until("the store decides every request", || {
             let before = gateway.all_errors();
@@ -187,6 +191,7 @@ fn recovered(fleet: &[FleetGateway]) {
             gateway.all_errors() == before && !gateway.is_down()
         });
     }
+    println!("the store decides again after {:?}", began.elapsed());
 }
 
 #[test]
@@ -214,20 +219,6 @@ fn traffic_goes_on_while_a_cluster_changes() {
     });
     recovered(&fleet);
     limit_is_exact(&fleet, "failed over");
-
-    let stopped = cluster.with_role("master", 0);
-    Traffic::during(&fleet[0], "stopped master", || {
-        stopped.signal("STOP");
-        thread::sleep(Duration::from_secs(2));
-        cluster.is_healed(&[stopped.pid]);
-    });
-    recovered(&fleet);
-    limit_is_exact(&fleet, "stopped");
-    stopped.signal("CONT");
-    wait_until("the stopped master is a replica", || {
-        let text: String = stopped.command("INFO replication");
-        text.contains("master_link_status:up")
-    });
 
     Traffic::during(&fleet[0], "killed master", || {
         let master = cluster.with_role("master", 0);
