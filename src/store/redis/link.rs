@@ -51,6 +51,10 @@ pub(in crate::store) struct RedisLink {
     rejection_logged: Cell<Option<Instant>>,
     /// The connection was lost.
     lost: Notify,
+    /// The timeouts in a Cluster since its servers were last looked up.
+    cluster_timeouts: Cell<u32>,
+    /// A server of the Cluster may hang or have lost its slots.
+    suspected: Notify,
     /// The first attempt to connect has ended.
     attempted: Cell<bool>,
     first_attempt: Notify,
@@ -77,6 +81,8 @@ impl RedisLink {
             in_flight: Cell::new(0),
             rejection_logged: Cell::new(None),
             lost: Notify::new(),
+            cluster_timeouts: Cell::new(0),
+            suspected: Notify::new(),
             attempted: Cell::new(false),
             first_attempt: Notify::new(),
         }
@@ -263,6 +269,13 @@ impl RedisLink {
         }
         let timeouts = self.timeouts.get().saturating_add(1);
         self.timeouts.set(timeouts);
+        if self.shared.settings.address.is_cluster() {
+            let suspicious = self.cluster_timeouts.get().saturating_add(1);
+            self.cluster_timeouts.set(suspicious);
+            if suspicious >= MAX_TIMEOUTS {
+                self.suspected.notify_one();
+            }
+        }
         let quiet = self
             .clock
             .instant()

@@ -25,6 +25,14 @@ const PROBES: u32 = 3;
 /// The wait after the server has refused the credentials or the certificate.
 const REFUSED_BACKOFF: Duration = Duration::from_secs(5);
 
+/// A connection that requests can use.
+struct OpenedConnection {
+    connection: RedisConnection,
+    /// When the call was sent to which the server replied with its time.
+    sent: Timestamp,
+    server_time: Timestamp,
+}
+
 /// Why a connection could not be opened.
 enum ConnectFailure {
     /// The server cannot be reached or does not reply.
@@ -43,7 +51,10 @@ impl RedisLink {
         loop {
             self.connect_with_retries().await;
             let connected = self.clock.instant();
-            self.lost.notified().await;
+            tokio::select! {
+                () = self.lost.notified() => {}
+                () = self.follow_cluster() => {}
+            }
             let lasted = self.clock.instant().saturating_duration_since(connected);
             if lasted < SHORT_LIVED {
                 tokio::time::sleep(jittered(wait)).await;
@@ -51,6 +62,24 @@ impl RedisLink {
             } else {
                 wait = shortest;
             }
+        }
+    }
+
+    /// Looks up the servers of a Cluster again after timeouts, until the runtime ends. The client does so only after
+    /// an error, and a server that hangs returns none, although a replica may have taken its slots over. Meanwhile
+    /// the other servers stay in use.
+    async fn follow_cluster(&self) {
+        loop {
+            self.suspected.notified().await;
+            let generation = self.generation.get();
+            let opened = self.open().await;
+            if let Ok(opened) = opened
+                && generation == self.generation.get()
+            {
+                self.generation.set(generation + 1);
+                self.adopt(opened);
+            }
+            tokio::time::sleep(BACKOFF.1).await;
         }
     }
 
@@ -100,30 +129,51 @@ impl RedisLink {
         }
     }
 
-    /// Opens a connection, checks that requests can use it, and closes the circuit breaker.
+    /// Connects, and closes the circuit breaker.
     async fn connect(&self) -> Result<(), ConnectFailure> {
+        let opened = self.open().await?;
+        self.adopt(opened);
+        if self.shared.health.close_breaker() {
+            let store = &self.shared.settings.address;
+            info!(%store, "store connected");
+        }
+        Ok(())
+    }
+
+    /// Opens a connection and checks that requests can use it.
+    async fn open(&self) -> Result<OpenedConnection, ConnectFailure> {
         let opening = async {
             let mut connection = RedisConnection::open(&self.shared.settings).await?;
             if connection.is_replica().await {
                 let reason = "the server is a read-only replica".to_owned();
                 return Err(ConnectFailure::Unreachable(reason));
             }
-            let (sent, server) = self.probe(&mut connection).await?;
-            Ok((connection, sent, server))
+            let (sent, server_time) = self.probe(&mut connection).await?;
+            Ok(OpenedConnection {
+                connection,
+                sent,
+                server_time,
+            })
         };
-        let opened = tokio::time::timeout(2 * CONNECT_TIMEOUT, opening).await;
-        let (connection, sent, server) = opened.unwrap_or_else(|_| Err(ConnectFailure::slow()))?;
+        // The client of a Cluster connects to some servers first, and then to those that they name.
+        let steps = if self.shared.settings.address.is_cluster() {
+            4
+        } else {
+            2
+        };
+        let opened = tokio::time::timeout(steps * CONNECT_TIMEOUT, opening).await;
+        opened.unwrap_or_else(|_| Err(ConnectFailure::slow()))
+    }
+
+    /// Uses a connection for all further calls.
+    fn adopt(&self, opened: OpenedConnection) {
         let many_servers = self.shared.settings.address.is_cluster();
         self.server_clock.set(ServerClock::new(many_servers));
-        self.observe_time(sent, server);
+        self.observe_time(opened.sent, opened.server_time);
         self.timeouts.set(0);
+        self.cluster_timeouts.set(0);
         self.last_reply.set(self.clock.instant());
-        self.connection.replace(Some(connection));
-        if self.shared.health.close_breaker() {
-            let store = &self.shared.settings.address;
-            info!(%store, "store connected");
-        }
-        Ok(())
+        self.connection.replace(Some(opened.connection));
     }
 
     /// Runs the script of plans without a step, until one call takes no longer than the timeout of a request.
