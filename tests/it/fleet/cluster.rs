@@ -89,6 +89,17 @@ impl TestCluster {
         });
     }
 
+    /// Waits until every server knows that all others run.
+    fn is_complete(&self) {
+        wait_until("all servers run", || {
+            let nodes = self
+                .servers
+                .iter()
+                .map(|s| s.command::<String>("CLUSTER NODES"));
+            nodes.into_iter().all(|nodes| !nodes.contains("fail"))
+        });
+    }
+
     /// Moves slots from the first master to the second.
     fn reshard(&self, slots: usize) {
         let (from, to) = (self.with_role("master", 0), self.with_role("master", 1));
@@ -219,6 +230,17 @@ fn traffic_goes_on_while_a_cluster_changes() {
     });
     recovered(&fleet);
     limit_is_exact(&fleet, "failed over");
+
+    let stopped = cluster.with_role("master", 0);
+    Traffic::during(&fleet[0], "stopped master", || {
+        stopped.signal("STOP");
+        thread::sleep(Duration::from_secs(2));
+        cluster.is_healed(&[stopped.pid]);
+    });
+    recovered(&fleet);
+    limit_is_exact(&fleet, "stopped");
+    stopped.signal("CONT");
+    cluster.is_complete();
 
     Traffic::during(&fleet[0], "killed master", || {
         let master = cluster.with_role("master", 0);
