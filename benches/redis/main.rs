@@ -1,5 +1,7 @@
 //! The shared store in exact mode: latency beside a bare client, throughput of one Redis, memory per key.
 
+#![allow(clippy::print_stdout, reason = "prints its results")]
+
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,12 +14,13 @@ use lockgate::rules::plan::{BanLength, OnStoreFailure, Plan, PlanResult, RuleId,
 use lockgate::store::redis::address::RedisAddress;
 use lockgate::store::redis::{RedisSettings, bare_command};
 use lockgate::store::{Store, StoreBounds, StoreHandle};
+use redis::Cmd;
 use redis::aio::{ConnectionLike as _, MultiplexedConnection};
 
 use self::server::TestServer;
 
 #[path = "../../src/store/redis/tests/server.rs"]
-#[allow(dead_code, reason = "tests use more of it")]
+#[allow(dead_code, clippy::unwrap_used, reason = "it is a part of the tests")]
 mod server;
 
 const PREFIX: &str = "bench:";
@@ -111,7 +114,10 @@ async fn latency(handle: &StoreHandle, bare: &mut MultiplexedConnection) {
                 let plans: Vec<_> = keys.map(|key| plan(window(), 1, key)).collect();
                 let calls = plans.iter().map(|plan| timed_store(handle, plan));
                 store_times.extend(join_all(calls).await);
-                let calls = plans.iter().map(|plan| timed_bare(bare.clone(), plan));
+                let commands = plans.iter().map(|plan| bare_command(plan, PREFIX));
+                let commands: Vec<_> = commands.collect();
+                let calls = commands.iter();
+                let calls = calls.map(|command| timed_bare(bare.clone(), command));
                 bare_times.extend(join_all(calls).await);
             }
         }
@@ -133,10 +139,10 @@ async fn timed_store(handle: &StoreHandle, plan: &Plan) -> u128 {
     start.elapsed().as_micros()
 }
 
-async fn timed_bare(mut bare: MultiplexedConnection, plan: &Plan) -> u128 {
+/// The time of a bare call, without that of making its command.
+async fn timed_bare(mut bare: MultiplexedConnection, command: &Cmd) -> u128 {
     let start = Instant::now();
-    let command = bare_command(plan, PREFIX);
-    let reply = bare.req_packed_command(&command).await;
+    let reply = bare.req_packed_command(command).await;
     reply.expect("the server replies");
     start.elapsed().as_micros()
 }
@@ -188,8 +194,11 @@ async fn memory(handle: &StoreHandle, bare: &mut MultiplexedConnection) {
         slices: 60,
         ..window()
     };
+    // A bucket that drains slowly, so that its record stays.
     let of = |algorithm| Limiter {
         algorithm,
+        limit: 10,
+        burst: 10,
         ..window()
     };
     for (name, limiter) in [

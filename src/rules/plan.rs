@@ -29,8 +29,19 @@ pub struct Plan {
 pub struct HeldLeases {
     /// The identity that all of these leases have.
     pub id: LeaseId,
-    /// The rules and keys of the counters that hold a lease, and the units of each lease.
-    pub counters: SmallVec<[(RuleId, Box<[u8]>, u64); 1]>,
+    /// The counters that hold a lease.
+    pub counters: SmallVec<[LeasedCounter; 1]>,
+}
+
+/// A counter that holds a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeasedCounter {
+    /// The rule.
+    pub id: RuleId,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// The units of the lease.
+    pub units: u64,
 }
 
 /// The identity of a rule's counters, across reloads. Two rules share counters only if their ids
@@ -292,7 +303,11 @@ impl Plan {
     pub fn leases(&self) -> Option<HeldLeases> {
         let takes = |step: &&Step| step.op.counts() && step.limiter.algorithm.holds_leases();
         let steps = self.steps.iter().filter(takes);
-        let lease = |step: &Step| (step.id, self.key(step).into(), step.cost);
+        let lease = |step: &Step| LeasedCounter {
+            id: step.id,
+            key: self.key(step).into(),
+            units: step.cost,
+        };
         let counters: SmallVec<_> = steps.map(lease).collect();
         (!counters.is_empty()).then_some(HeldLeases {
             id: self.lease,

@@ -41,10 +41,10 @@ impl Store {
     pub(crate) fn faulty(bounds: StoreBounds) -> Self {
         let inner = MemoryStore::new(bounds);
         Self {
-            remote: Some(Remote::Faulty(FaultyStore {
+            remote: Some(Remote::Faulty(Box::new(FaultyStore {
                 inner,
                 faults: Faults::default(),
-            })),
+            }))),
             ..Self::memory(bounds)
         }
     }

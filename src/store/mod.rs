@@ -1,4 +1,4 @@
-//! Stores counters and bans, and applies a [`Plan`] in one call.
+//! Stores counters and bans, and applies a [`Plan`](crate::rules::plan::Plan) in one call.
 //!
 //! A store knows nothing of requests, expressions or actions. Every kind of store returns equal results and runs
 //! the `conformance` test suite. Each core uses the store through a [`StoreHandle`].
@@ -56,7 +56,7 @@ enum Remote {
     Redis(Arc<RedisStore>),
     /// A test store that is slow, late or down.
     #[cfg(test)]
-    Faulty(faulty::FaultyStore),
+    Faulty(Box<faulty::FaultyStore>),
 }
 
 /// Why a store could not apply a plan. Each rule's `on_failure` defines what happens then.

@@ -109,7 +109,7 @@ fn a_lease_is_released_and_not_peeked_again() {
     assert!(!plan.steps[0].is_filled_up(&result.steps[0]));
     let leases = plan.leases().unwrap();
     assert_eq!(leases.counters.len(), 1);
-    assert_eq!(leases.counters[0].0, plan.steps[0].id);
+    assert_eq!(leases.counters[0].id, plan.steps[0].id);
 }
 
 #[test]

@@ -12,7 +12,8 @@ use crate::limit::{CounterShape, by_algorithm};
 use crate::rules::plan::{KeyStatus, Plan, PlanResult, Step, StepOp, StepResult};
 
 impl MemoryStore {
-    /// See [`crate::store::Store::apply`].
+    /// Runs the steps of `plan` in order until one ends evaluation, then peeks at the later steps that request it. Adds
+    /// the results to `result`, which is empty.
     pub fn apply(&self, plan: &Plan, now: Timestamp, result: &mut PlanResult) {
         result.at = now;
         for (index, step) in plan.steps.iter().enumerate() {

@@ -25,7 +25,7 @@ use super::{BanEntry, EvictionCounts, StoreBounds};
 use crate::clock::Timestamp;
 use crate::limit::Counter;
 use crate::limit::concurrency::{KeyLeases, LEASE_LIFETIME};
-use crate::rules::plan::{HeldLeases, RuleId};
+use crate::rules::plan::{HeldLeases, LeasedCounter, RuleId};
 use crate::rules::registry::RuleRegistry;
 
 mod bans;
@@ -114,17 +114,17 @@ impl MemoryStore {
         self.hasher = KeyHasher::derived(secret);
     }
 
-    /// See [`super::Store::release`].
+    /// Releases leases; ignores those that do not exist.
     pub fn release(&self, leases: &HeldLeases) {
         self.for_each_lease(leases, |held| held.release(leases.id));
     }
 
-    /// See [`super::Store::renew`].
+    /// Extends leases; ignores those that do not exist.
     pub fn renew(&self, leases: &HeldLeases, now: Timestamp) {
         self.for_each_lease(leases, |held| held.renew(now, leases.id));
         let lasts = Duration::from_secs(1) + LEASE_LIFETIME;
         let expires = second(now.plus(lasts));
-        for (id, key, _) in &leases.counters {
+        for LeasedCounter { id, key, .. } in &leases.counters {
             let tag = self.hasher.hash(id.identity, key).tag;
             let table = &mut self.shard(tag).held.lock().table;
             if let Some(entry) = table.find_mut(tag) {
@@ -134,7 +134,7 @@ impl MemoryStore {
     }
 
     fn for_each_lease(&self, leases: &HeldLeases, change: impl Fn(&mut KeyLeases)) {
-        for (id, key, _) in &leases.counters {
+        for LeasedCounter { id, key, .. } in &leases.counters {
             let tag = self.hasher.hash(id.identity, key).tag;
             let data = &mut *self.shard(tag).held.lock();
             let Some(spot) = data.table.find(tag) else {

@@ -21,7 +21,7 @@ use super::key_names::{KeyNames, NameHash};
 use super::script::LuaScript;
 use super::server_clock::ServerClock;
 use crate::clock::{Clock, Timestamp};
-use crate::rules::plan::{HeldLeases, Plan, PlanResult};
+use crate::rules::plan::{HeldLeases, LeasedCounter, Plan, PlanResult};
 use crate::store::StoreError;
 
 /// The maximum number of calls in flight per core. Further requests use the fallback.
@@ -124,7 +124,7 @@ impl RedisLink {
 
     /// Releases leases.
     pub(in crate::store) async fn release(&self, leases: &HeldLeases) -> Result<(), StoreError> {
-        for (id, key, units) in &leases.counters {
+        for LeasedCounter { id, key, units } in &leases.counters {
             let record = self.shared.names.record(*id, NameHash::of(key));
             let mut command = redis::cmd("ZREM");
             command
@@ -141,7 +141,7 @@ impl RedisLink {
         leases: &HeldLeases,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        for (id, key, units) in &leases.counters {
+        for LeasedCounter { id, key, units } in &leases.counters {
             let record = self.shared.names.record(*id, NameHash::of(key));
             let arguments = |command: &mut Cmd| {
                 command

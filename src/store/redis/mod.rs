@@ -1,7 +1,7 @@
 //! The shared store in exact mode: every plan is one atomic script call to Redis or Valkey.
 //!
-//! [`RedisStore`] has what all cores share: settings, scripts, counts of failures. Each core has a [`RedisLink`] with
-//! a connection of its own, on which the calls of all its requests are pipelined. Nothing here decides: a failed call
+//! `RedisStore` has what all cores share: settings, scripts, counts of failures. Each core has a `RedisLink` with a
+//! connection of its own, on which the calls of all its requests are pipelined. Nothing here decides: a failed call
 //! is a [`StoreError`](super::StoreError), and each rule's `on_failure` does the rest.
 
 use std::fmt;
