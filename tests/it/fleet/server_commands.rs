@@ -13,7 +13,8 @@ impl TestServer {
 
     /// Runs a command that may fail.
     pub fn try_command<T: FromRedisValue>(&self, line: &str) -> redis::RedisResult<T> {
-        run(&mut self.connect(), line)
+        let client = redis::Client::open(self.url())?;
+        run(&mut client.get_connection()?, line)
     }
 
     /// A connection of its own.
