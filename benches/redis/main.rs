@@ -10,7 +10,9 @@ use futures_util::future::join_all;
 use lockgate::clock::Clock;
 use lockgate::decision::RuleIndex;
 use lockgate::limit::{Algorithm, Limiter};
-use lockgate::rules::plan::{BanLength, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp};
+use lockgate::rules::plan::{
+    BanLength, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp, StoreMode,
+};
 use lockgate::store::redis::address::RedisAddress;
 use lockgate::store::redis::{RedisSettings, bare_command};
 use lockgate::store::{Store, StoreBounds, StoreHandle};
@@ -53,6 +55,7 @@ async fn handle(server: &TestServer) -> Rc<StoreHandle> {
     let settings = RedisSettings {
         address: RedisAddress::parse(&server.url()).expect("a URL"),
         timeout: Duration::from_secs(2),
+        sync_interval: Duration::from_millis(100),
         prefix: PREFIX.to_owned(),
         username: None,
         password: None,
@@ -91,6 +94,7 @@ fn plan(limiter: Limiter, rules: usize, key: usize) -> Plan {
             is_terminal: true,
             peek_after_end: false,
             on_failure: OnStoreFailure::Local,
+            mode: StoreMode::Exact,
         });
     }
     plan

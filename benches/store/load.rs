@@ -6,7 +6,7 @@ use lockgate::clock::Timestamp;
 use lockgate::decision::RuleIndex;
 use lockgate::limit::{Algorithm, Limiter};
 use lockgate::rules::plan::{
-    BanLength, KeyStatus, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp,
+    BanLength, KeyStatus, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp, StoreMode,
 };
 use lockgate::rules::registry::RegisteredRule;
 use lockgate::store::Store;
@@ -101,6 +101,7 @@ impl Rule {
             is_terminal: true,
             peek_after_end: false,
             on_failure: OnStoreFailure::Local,
+            mode: StoreMode::Exact,
         });
         Self { plan }
     }

@@ -106,5 +106,6 @@ fn step_template(index: RuleIndex, rule: &Rule) -> Step {
         is_terminal: rule.is_terminal(),
         peek_after_end: false,
         on_failure: rule.on_store_failure,
+        mode: rule.store_mode,
     }
 }

@@ -30,7 +30,7 @@ use self::index::{IndexCost, PrefilterIndex, needs};
 pub use self::key::{Key, KeyPart, MissingPart};
 pub use self::plan::{
     BanLength, HeldLeases, KeyStatus, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp,
-    StepResult,
+    StepResult, StoreMode,
 };
 use self::registry::RuleRegistry;
 use crate::decision::{Action, RuleIndex};
@@ -67,6 +67,8 @@ pub struct Rule {
     pub headers: HeaderStyle,
     /// What the rule does during a store outage.
     pub on_store_failure: OnStoreFailure,
+    /// How a fleet shares the rule's counters.
+    pub store_mode: StoreMode,
 }
 
 /// The cost of a request.
@@ -158,6 +160,7 @@ impl Rule {
             dry_run: false,
             headers: HeaderStyle::Standard,
             on_store_failure: OnStoreFailure::Local,
+            store_mode: StoreMode::Exact,
         }
     }
 

@@ -86,6 +86,8 @@ pub struct Step {
     pub peek_after_end: bool,
     /// What the rule does if the store fails.
     pub on_failure: OnStoreFailure,
+    /// How a fleet shares the counter. Without a shared store it has no effect.
+    pub mode: StoreMode,
 }
 
 /// How long a key above the limit is banned.
@@ -110,6 +112,16 @@ pub enum OnStoreFailure {
     Open,
     /// Responds with 503 to every request that it would count or act on.
     Closed,
+}
+
+/// How the gateways of a fleet share a counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreMode {
+    /// The shared store decides every request.
+    #[default]
+    Exact,
+    /// Each gateway decides from its own estimate and reports what it has admitted.
+    Async,
 }
 
 /// An operation on a counter.
@@ -219,6 +231,18 @@ impl OnStoreFailure {
             OnStoreFailure::Local => "local",
             OnStoreFailure::Open => "open",
             OnStoreFailure::Closed => "closed",
+        }
+    }
+}
+
+// === impl StoreMode ===
+
+impl StoreMode {
+    /// The name in `mode = "…"` and `store_mode = "…"`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StoreMode::Exact => "exact",
+            StoreMode::Async => "async",
         }
     }
 }

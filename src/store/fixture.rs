@@ -13,6 +13,7 @@ use crate::decision::RuleIndex;
 use crate::limit::{Algorithm, Limiter};
 use crate::rules::plan::{
     BanLength, KeyStatus, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp, StepResult,
+    StoreMode,
 };
 use crate::rules::registry::{RegisteredRule, RuleRegistry};
 
@@ -234,6 +235,7 @@ impl Rule {
             is_terminal: self.is_terminal,
             peek_after_end: self.peek_after_end,
             on_failure: OnStoreFailure::Local,
+            mode: StoreMode::Exact,
         }
     }
 

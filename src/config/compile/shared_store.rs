@@ -30,6 +30,7 @@ pub(super) fn shared_store(
     let redis = RedisSettings {
         address: table.url.value.clone(),
         timeout: table.timeout.value,
+        sync_interval: std::time::Duration::from_millis(100),
         prefix: table.prefix.value.clone(),
         username: Some(table.username.value.clone()).filter(|name| !name.is_empty()),
         password: password(table, cx),

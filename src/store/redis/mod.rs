@@ -57,6 +57,8 @@ pub struct RedisSettings {
     pub address: RedisAddress,
     /// The longest wait for a reply. Default 25 ms.
     pub timeout: Duration,
+    /// The interval in which gateways exchange counts and events. Default 100 ms.
+    pub sync_interval: Duration,
     /// The start of every key's name. It contains no braces. Default `lockgate:`.
     pub prefix: String,
     /// The ACL user. `None` is the default user.

@@ -26,6 +26,7 @@ fn settings(url: &str) -> RedisSettings {
     RedisSettings {
         address: RedisAddress::parse(url).unwrap(),
         timeout: Duration::from_secs(5),
+        sync_interval: Duration::from_millis(100),
         prefix: "test:".to_owned(),
         username: None,
         password: None,
