@@ -104,7 +104,7 @@ impl CoreThread {
         }
         self.follow_listeners(&mut accepting, &core).await;
         self.end(&core).await;
-        let queued = core.store.send_queued();
+        let queued = core.store.finish();
         // Entries left after the timeout are lost, as when the queue is full.
         let _ = tokio::time::timeout(STORE_FLUSH, queued).await;
     }

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use crate::observe::Metrics;
 use crate::process::RunningGateway;
 use crate::snapshot::Snapshot;
-use crate::store::redis::health::StoreHealth;
 
 // === impl RunningGateway ===
 
@@ -41,7 +40,7 @@ impl RunningGateway {
     fn set_store_health(&self) {
         let (store, metrics) = (&self.process.store, &self.process.metrics);
         let state = store.state(self.process.clock.now());
-        let is_down = store.health().is_some_and(StoreHealth::is_down);
+        let is_down = store.is_falling_back();
         metrics.set_store_state(&STORE_STATES, state, is_down);
         let Some(health) = store.health() else {
             return;

@@ -35,6 +35,22 @@ impl Counter {
         }
     }
 
+    /// A `sliding_window` counter: the number of the window since the epoch, and the counts of the window before
+    /// and of this one.
+    pub fn of_sliding_window(index: u64, previous: u32, current: u32) -> Self {
+        Counter::Words([index as u32, previous, current])
+    }
+
+    /// A `fixed_window` counter: the number of the window since the epoch, and its count.
+    pub fn of_fixed_window(index: u64, count: u32) -> Self {
+        Counter::Words([index as u32, count, (index >> 32) as u32])
+    }
+
+    /// The counter of a bucket: the units that drain, and the time from which they do.
+    pub fn of_bucket(used: u64, drains_from: Timestamp) -> Self {
+        Counter::Words(super::level::state(used, drains_from.as_micros()))
+    }
+
     /// Charges `cost` if it fits. `lease` is the identity of the lease for `concurrency`.
     pub fn admit(
         &mut self,

@@ -72,9 +72,7 @@ impl BucketLevel {
 
     #[inline]
     pub(super) fn state(&self) -> State {
-        let at = self.at * NANOS;
-        let top = (self.used >> 32) << 31 | at >> 32;
-        [self.used as u32, at as u32, top as u32]
+        state(self.used, self.at)
     }
 
     pub(super) fn rebased(&self) -> bool {
@@ -180,4 +178,12 @@ impl BucketLevel {
         }
         BucketLevel { ahead, ..self }
     }
+}
+
+/// The words of a level of `used` at `at`, in microseconds.
+#[inline]
+pub(super) fn state(used: u64, at: u64) -> State {
+    let (used, at) = (used.min(MOST), at.min(LAST) * NANOS);
+    let top = (used >> 32) << 31 | at >> 32;
+    [used as u32, at as u32, top as u32]
 }

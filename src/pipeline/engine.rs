@@ -62,10 +62,7 @@ impl Engine<'_> {
             plan.lease = self.store.next_lease();
             *leases = plan.leases().map(|held| self.store.hold(held));
         }
-        let refusing_rule = match self.store.apply(plan, now, result).await {
-            Ok(()) => None,
-            Err(_) => self.store.fall_back(plan, now, result),
-        };
+        let refusing_rule = self.store.apply(plan, now, result).await;
         self.rules.decide_into(plan, result, decision);
         if let Some(rule) = refusing_rule {
             decision.refuse_without_store(rule);

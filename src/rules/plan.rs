@@ -254,6 +254,11 @@ impl StepOp {
     pub fn counts(self) -> bool {
         matches!(self, StepOp::Admit | StepOp::Charge)
     }
+
+    /// The operation with a peek instead of a charge.
+    pub fn without_charge(self) -> Self {
+        if self.counts() { StepOp::Peek } else { self }
+    }
 }
 
 // === impl Step ===
@@ -305,22 +310,6 @@ impl Plan {
     /// Whether a step reads or charges a counter. Deny rules need no store.
     pub fn needs_store(&self) -> bool {
         self.steps.iter().any(|step| step.op != StepOp::Always)
-    }
-
-    /// Reduces the plan to the steps that need no store, because it failed: deny rules, and rules that fall
-    /// back to local counters. Returns the first rule that then responds with 503. `None` if there is none.
-    pub fn keep_local(&mut self) -> Option<RuleIndex> {
-        let is_closed =
-            |step: &Step| step.op != StepOp::Always && step.on_failure == OnStoreFailure::Closed;
-        let first_closed = self.steps.iter().position(is_closed);
-        let refusing_rule = first_closed
-            .and_then(|index| self.steps.get(index))
-            .map(|step| step.rule);
-        self.steps
-            .truncate(first_closed.unwrap_or(self.steps.len()));
-        self.steps
-            .retain(|step| step.op == StepOp::Always || step.on_failure == OnStoreFailure::Local);
-        refusing_rule
     }
 
     /// The leases that this plan takes. `None` if no step takes one.

@@ -1,6 +1,7 @@
 //! A remote store for tests: a memory store behind a network that is slow, down or loses replies, with a clock of
 //! its own.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -49,6 +50,16 @@ impl Store {
         }
     }
 
+    /// Whether the next call to it fails.
+    pub(super) fn next_call_fails(&self) -> bool {
+        let Some(Remote::Faulty(faulty)) = &self.remote else {
+            return false;
+        };
+        let calls = faulty.faults.calls.load(Ordering::SeqCst);
+        let fails_every_other = faulty.faults.fails_every_other.load(Ordering::SeqCst);
+        fails_every_other && calls.is_multiple_of(2)
+    }
+
     /// What is wrong with it.
     pub(crate) fn faults(&self) -> &Faults {
         match self.remote.as_ref().unwrap() {
@@ -64,12 +75,19 @@ impl FaultyStore {
     pub(super) async fn apply(
         &self,
         plan: &Plan,
+        steps: Range<usize>,
         now: Timestamp,
         result: &mut PlanResult,
     ) -> Result<(), StoreError> {
         self.call(|| {
+            let mut called = plan.clone();
+            called.steps = plan.steps[steps.clone()].into();
             let mut applied = PlanResult::default();
-            self.inner.apply(plan, self.store_time(now), &mut applied);
+            self.inner
+                .apply(&called, self.store_time(now), &mut applied);
+            for done in &mut applied.steps {
+                done.step += u16::try_from(steps.start).unwrap();
+            }
             applied.offences = self.offences(plan, &applied);
             *result = applied;
         })

@@ -94,10 +94,14 @@ impl TestCounters for StoreHandle {
     async fn apply_at(&self, plan: &Plan, at: Timestamp) -> SmallVec<[StepResult; 4]> {
         let now = self.caller_time(at);
         let mut result = PlanResult::default();
-        if self.apply(plan, now, &mut result).await.is_err() {
+        // A call that fails applies nothing.
+        while self.store().next_call_fails() {
+            let steps = 0..plan.steps.len();
+            self.call(plan, steps, now, &mut result).await.unwrap_err();
             assert_eq!(result, PlanResult::default());
-            self.apply(plan, now, &mut result).await.unwrap();
         }
+        let refusing_rule = self.apply(&mut plan.clone(), now, &mut result).await;
+        assert_eq!(refusing_rule, None);
         assert_eq!(result.at.as_micros(), at.as_micros());
         result.steps
     }

@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,12 +16,14 @@ use futures_util::stream::FuturesUnordered;
 use slab::Slab;
 use tokio::sync::Notify;
 
-use super::redis::RedisLink;
-use super::{Remote, Store, StoreError};
+use super::fleet::{AsyncCounters, FleetSync};
+use super::redis::{FleetKey, NameHash, RedisLink, UnbanEvent};
+use super::shared_plan::{self, SharedPlan};
+use super::{Remote, Store, StoreError, memory};
 use crate::clock::{Clock, Timestamp};
 use crate::decision::RuleIndex;
 use crate::limit::concurrency::{LEASE_RENEWAL, LeaseId};
-use crate::rules::plan::{HeldLeases, Plan, PlanResult, StepOp};
+use crate::rules::plan::{HeldLeases, Plan, PlanResult, RuleId};
 
 /// The maximum number of queued operations for a remote store, per core.
 const QUEUE_LIMIT: usize = 1024;
@@ -38,6 +41,10 @@ pub struct StoreHandle {
     queued: Notify,
     leases: RefCell<Slab<HeldLeases>>,
     next_lease: Cell<LeaseId>,
+    /// The state of [`StoreHandle::draw`], never zero.
+    random: Cell<u64>,
+    /// Whether this core exchanges reports and events with the fleet.
+    runs_sync: Cell<bool>,
 }
 
 /// Called with the result of a settlement.
@@ -72,6 +79,8 @@ impl StoreHandle {
             queued: Notify::new(),
             leases: RefCell::default(),
             next_lease: Cell::new(getrandom::u64().unwrap_or_default()),
+            random: Cell::new(getrandom::u64().unwrap_or_default() | 1),
+            runs_sync: Cell::new(false),
         })
     }
 
@@ -80,42 +89,29 @@ impl StoreHandle {
         &self.store
     }
 
-    /// Applies `plan` and adds its results to `result`, which is empty.
+    /// The counters of async mode. `None` without a shared store.
+    pub(super) fn counters(&self) -> Option<&AsyncCounters> {
+        self.store.counters.as_ref()
+    }
+
+    /// Applies `plan` and adds its results to `result`, which is empty. During a store outage, each rule uses its
+    /// fallback. Returns the first rule that then responds with 503, unless an earlier one ends evaluation.
     #[inline]
     pub async fn apply(
         &self,
-        plan: &Plan,
+        plan: &mut Plan,
         now: Timestamp,
         result: &mut PlanResult,
-    ) -> Result<(), StoreError> {
+    ) -> Option<RuleIndex> {
         if self.store.is_local() || !plan.needs_store() {
             self.store.local().apply(plan, now, result);
-            return Ok(());
+            return None;
         }
-        self.apply_remote(plan, now, result).await
-    }
-
-    /// Applies `plan` to the remote store, and records the result locally, so that a fallback knows recent traffic.
-    /// A ban that is known locally needs no call.
-    async fn apply_remote(
-        &self,
-        plan: &Plan,
-        now: Timestamp,
-        result: &mut PlanResult,
-    ) -> Result<(), StoreError> {
-        let local = self.store.local();
-        let store_time = self.store_time(now);
-        if let Some(banned) = local.first_ban(plan, store_time) {
-            self.apply_known_ban(plan, banned, store_time, result);
-            return Ok(());
-        }
-        self.call(plan, now, result).await?;
-        local.record(plan, result);
-        Ok(())
+        SharedPlan::new(self, plan, now, result).apply().await
     }
 
     /// The remote store's time at `now`, as far as it is known.
-    fn store_time(&self, now: Timestamp) -> Timestamp {
+    pub(super) fn store_time(&self, now: Timestamp) -> Timestamp {
         match (&self.link, &self.store.remote) {
             (Some(link), _) => link.server_time(now),
             #[cfg(test)]
@@ -124,38 +120,58 @@ impl StoreHandle {
         }
     }
 
-    /// Decides a request whose step `banned` has a ban that is known locally. The charges of earlier steps are
-    /// queued.
-    fn apply_known_ban(&self, plan: &Plan, banned: usize, now: Timestamp, result: &mut PlanResult) {
-        let mut peeking = plan.clone();
-        for step in peeking.steps.iter_mut().take(banned) {
-            step.mitigates = false;
-            if step.op.counts() {
-                step.op = StepOp::Peek;
-            }
-        }
-        self.store.local().apply(&peeking, now, result);
-        let earlier = plan.steps.iter().take(banned);
-        if earlier.filter(|step| step.op.counts()).count() > 0 {
-            let mut plan = plan.clone();
-            plan.steps.truncate(banned);
-            self.defer(|| Deferred::Settle(Box::new(plan), Box::new(|_, _| ())));
-        }
+    /// A random number, at least 0 and below 1. xorshift64: async mode needs no better one.
+    pub(super) fn draw(&self) -> f64 {
+        let mut state = self.random.get();
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        self.random.set(state);
+        (state >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Calls the remote store.
+    /// Charges the steps of `plan` behind the response.
+    pub(super) fn charge_later(&self, plan: Plan) {
+        self.defer(|| Deferred::Settle(Box::new(plan), Box::new(|_, _| ())));
+    }
+
+    /// Calls the remote store for some steps of a plan.
     pub(super) async fn call(
         &self,
         plan: &Plan,
+        steps: Range<usize>,
         now: Timestamp,
         result: &mut PlanResult,
     ) -> Result<(), StoreError> {
         match (&self.link, &self.store.remote) {
-            (Some(link), _) => link.apply(plan, now, result).await,
+            (Some(link), _) => link.apply(plan, steps, now, result).await,
             #[cfg(test)]
-            (None, Some(Remote::Faulty(faulty))) => faulty.apply(plan, now, result).await,
+            (None, Some(Remote::Faulty(faulty))) => faulty.apply(plan, steps, now, result).await,
             _ => Err(StoreError::Unavailable),
         }
+    }
+
+    /// Ends the ban of a key on all gateways, and forgets its counter and its offences. Without a connection to the
+    /// shared store, only on this one.
+    pub async fn unban(&self, id: RuleId, key: &[u8]) -> Result<(), StoreError> {
+        let fleet_key = FleetKey::new(id, key);
+        let deleted = match &self.link {
+            Some(link) => link.delete_record(fleet_key).await,
+            None => Ok(()),
+        };
+        self.store.local().unban(id, key);
+        if let Some(counters) = self.counters() {
+            counters.remove(fleet_key);
+            if deleted.is_ok() {
+                let shown = NameHash::of(key.get(..memory::SHOWN).unwrap_or(key));
+                let event = UnbanEvent {
+                    key: fleet_key,
+                    shown,
+                };
+                counters.announce_unban(event, self.store_time(self.clock.now()));
+            }
+        }
+        deleted
     }
 
     pub(super) async fn release_remote(&self, leases: &HeldLeases) -> Result<(), StoreError> {
@@ -180,36 +196,21 @@ impl StoreHandle {
         }
     }
 
-    /// Decides without the store: reduces `plan` to the rules that fall back to the counters of this process and
-    /// applies it to those. Returns the first rule that responds with 503 instead.
-    #[cold]
-    pub fn fall_back(
-        &self,
-        plan: &mut Plan,
-        now: Timestamp,
-        result: &mut PlanResult,
-    ) -> Option<RuleIndex> {
-        let closed_rule = plan.keep_local();
-        for step in &mut plan.steps {
-            step.limiter = step.limiter.scaled(self.store.local_fraction);
-        }
-        result.steps.clear();
-        self.store.local().apply(plan, now, result);
-        closed_rule
-    }
-
-    /// Counts a response. The memory store writes to `result` immediately and the function returns `true`. For a
-    /// remote store, a copy of `plan` is queued, the callback that `on_settled` creates receives the result, and the
-    /// function returns `false`.
+    /// Counts a response. If no call is needed, the function writes to `result` and returns `true`. Otherwise, a copy of
+    /// `plan` is queued, the callback that `on_settled` creates receives the result, and the function returns `false`.
     pub fn settle(
         &self,
-        plan: &Plan,
+        plan: &mut Plan,
         now: Timestamp,
         result: &mut PlanResult,
         on_settled: impl FnOnce() -> OnSettled,
     ) -> bool {
         if self.store.is_local() {
             self.store.local().apply(plan, now, result);
+            return true;
+        }
+        if shared_plan::is_async(plan) {
+            SharedPlan::new(self, plan, now, result).apply_async(0);
             return true;
         }
         self.defer(|| Deferred::Settle(Box::new(plan.clone()), on_settled()));
@@ -245,7 +246,31 @@ impl StoreHandle {
                 link.supervise().await;
             }
         };
-        tokio::join!(supervise, self.send_and_renew());
+        tokio::join!(supervise, self.send_and_renew(), self.sync_fleet());
+    }
+
+    /// Exchanges reports and events with the fleet, on one core of the process.
+    async fn sync_fleet(&self) {
+        if let Some(sync) = self.fleet_sync()
+            && sync.counters.claim()
+        {
+            self.runs_sync.set(true);
+            sync.run().await;
+        }
+    }
+
+    fn fleet_sync(&self) -> Option<FleetSync<'_>> {
+        let (counters, link) = (self.counters()?, self.link.as_ref()?);
+        let local = self.store.local();
+        Some(FleetSync::new(counters, local, link, &self.clock))
+    }
+
+    /// Sends all queued work before the process ends, and leaves the fleet.
+    pub async fn finish(&self) {
+        self.send_queued().await;
+        if let Some(sync) = self.fleet_sync().filter(|_| self.runs_sync.get()) {
+            sync.leave().await;
+        }
     }
 
     async fn send_and_renew(&self) {
@@ -283,9 +308,7 @@ impl StoreHandle {
             Deferred::Settle(mut plan, on_settled) => {
                 let mut result = PlanResult::default();
                 let now = self.clock.now();
-                if self.apply(&plan, now, &mut result).await.is_err() {
-                    self.fall_back(&mut plan, now, &mut result);
-                }
+                self.apply(&mut plan, now, &mut result).await;
                 on_settled(&plan, &result);
             }
         }

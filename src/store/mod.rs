@@ -3,11 +3,13 @@
 //! A store knows nothing of requests, expressions or actions. Every kind of store returns equal results and runs
 //! the `conformance` test suite. Each core uses the store through a [`StoreHandle`].
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use self::fleet::AsyncCounters;
 use self::memory::{MemoryStore, SnapshotError};
 use self::redis::health::{StoreHealth, StoreState};
 use self::redis::{RedisSettings, RedisStore};
@@ -16,10 +18,12 @@ use crate::rules::plan::{OnStoreFailure, RuleId};
 use crate::rules::registry::RegisteredRule;
 
 pub mod async_mode;
+mod fleet;
 mod handle;
 pub mod memory;
 pub mod persist;
 pub mod redis;
+mod shared_plan;
 
 pub use handle::{LeaseGuard, OnSettled, StoreHandle};
 
@@ -41,6 +45,8 @@ pub struct Store {
     local: MemoryStore,
     /// The counters of the fleet. `None` if the gateway does not share counters.
     remote: Option<Remote>,
+    /// The counters of async mode. `None` if the gateway does not share counters.
+    counters: Option<AsyncCounters>,
     /// The number of operations after responses that were dropped because a core's queue was full.
     dropped: AtomicU64,
     /// The share of each limit that this process enforces during an outage of the remote store.
@@ -134,6 +140,7 @@ impl Store {
         Self {
             local: MemoryStore::new(bounds),
             remote: None,
+            counters: None,
             dropped: AtomicU64::new(0),
             local_fraction: 1.0,
             fallback: OnStoreFailure::Local,
@@ -148,7 +155,9 @@ impl Store {
         local_fraction: f64,
         fallback: OnStoreFailure,
     ) -> Self {
+        let max_keys = self.local.max_keys();
         Self {
+            counters: Some(AsyncCounters::new(max_keys, settings.sync_interval)),
             remote: Some(Remote::Redis(Arc::new(RedisStore::new(settings)))),
             local_fraction,
             fallback,
@@ -222,10 +231,23 @@ impl Store {
     /// Returns the state of the store at `now`: `ok`, `degraded`, or the default fallback during an outage.
     pub fn state(&self, now: Timestamp) -> &'static str {
         match self.health().map(|health| health.state(now)) {
+            Some(StoreState::Down) => self.fallback.name(),
+            _ if self.is_falling_back() => self.fallback.name(),
             None | Some(StoreState::Ok) => "ok",
             Some(StoreState::Degraded) => "degraded",
-            Some(StoreState::Down) => self.fallback.name(),
         }
+    }
+
+    /// Returns whether rules use their fallback because the remote store is out of reach.
+    pub fn is_falling_back(&self) -> bool {
+        let is_async_down = |counters: &AsyncCounters| counters.is_falling_back();
+        self.health().is_some_and(StoreHealth::is_down)
+            || self.counters.as_ref().is_some_and(is_async_down)
+    }
+
+    /// Returns the share of each limit that this process enforces during an outage of the remote store.
+    pub(crate) fn local_fraction(&self) -> f64 {
+        self.local_fraction
     }
 
     /// Removes the counters and bans of `rules`. Returns, per rule, the number of removed bans that were in
@@ -234,18 +256,30 @@ impl Store {
     /// A request that still uses the old configuration may count for a removed rule afterwards; such a counter
     /// expires like any other.
     pub fn remove_rules(&self, rules: &[RuleId], now: Timestamp) -> Vec<usize> {
+        if let Some(counters) = &self.counters {
+            counters.remove_rules(rules);
+        }
         self.local.remove_rules(rules, now)
     }
 
     /// Returns the number of tracked keys per rule slot that has any, in slot order. Reads every counter: for a
     /// metrics scrape, not for a request.
     pub fn keys(&self, now: Timestamp) -> Vec<(u16, usize)> {
-        self.local.keys(now)
+        let Some(counters) = &self.counters else {
+            return self.local.keys(now);
+        };
+        let mut keys: BTreeMap<u16, usize> = self.local.keys(now).into_iter().collect();
+        counters.each_slot(now, |slot| *keys.entry(slot).or_default() += 1);
+        keys.into_iter().collect()
     }
 
     /// Returns the number of evicted counters and bans.
     pub fn evictions(&self) -> EvictionCounts {
-        self.local.evictions()
+        let mut evictions = self.local.evictions();
+        if let Some(counters) = &self.counters {
+            evictions.counters += counters.evictions();
+        }
+        evictions
     }
 
     /// Returns the bans in force at `now`, sorted by their end.

@@ -6,7 +6,7 @@ use super::demand::RecentDemand;
 use super::fleet_record::active_nodes;
 use super::{FleetInfo, FleetView, used_units};
 use crate::clock::Timestamp;
-use crate::limit::{Algorithm, Counter, CounterReading, Limiter, RecoveryKind};
+use crate::limit::{Algorithm, Counter, CounterReading, Limiter, RecoveryKind, State};
 
 /// After a key becomes known to the fleet, the time in which each node assumes that all nodes use it.
 const DISCOVERY: Duration = Duration::from_secs(2);
@@ -82,6 +82,14 @@ impl KeyState {
     pub fn new(limiter: &Limiter) -> Self {
         Self {
             estimate: Counter::new(limiter.shape(), limiter),
+            ..Self::empty()
+        }
+    }
+
+    /// A key that this node has not seen and whose limiter it does not know. The next view brings its counter.
+    pub fn empty() -> Self {
+        Self {
+            estimate: Counter::Words(State::default()),
             view: None,
             debt: 0,
             debt_since: Timestamp::default(),

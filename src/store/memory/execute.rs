@@ -41,11 +41,7 @@ impl MemoryStore {
             .zip(&last.plan.steps)
             .skip(usize::from(last.index) + 1);
         for (index, step) in steps.filter(|(_, step)| step.peek_after_end) {
-            let op = if step.op.counts() {
-                StepOp::Peek
-            } else {
-                step.op
-            };
+            let op = step.op.without_charge();
             let run = StepRun {
                 index,
                 step,

@@ -5,41 +5,29 @@ use super::bans::BanRecord;
 use super::step_run::StepRun;
 use super::{MemoryStore, SHOWN};
 use crate::clock::Timestamp;
-use crate::rules::plan::{BanLength, KeyStatus, Plan, PlanResult, RuleId, Step, StepOp};
+use crate::limit::Limiter;
+use crate::rules::plan::{
+    BanLength, KeyStatus, Plan, PlanResult, RuleId, Step, StepOp, StepResult,
+};
 use crate::store::BanEntry;
 
 impl MemoryStore {
     /// Charges what a remote store has charged for `plan`, and learns the bans that it has reported.
     pub fn record(&self, plan: &Plan, result: &PlanResult) {
-        let mut scratch = PlanResult::default();
         for done in &result.steps {
             let Some(step) = plan.steps.get(usize::from(done.step)) else {
                 continue;
             };
             if let KeyStatus::Banned { until, .. } = done.status {
-                let ban = BanEntry {
-                    id: step.id,
-                    key: shown(plan.key(step)),
-                    until,
-                    offence: result.offence(done.step),
-                };
-                let counts = matches!(step.ban, BanLength::Escalating(_));
-                self.learn_ban(plan.key(step), ban, counts, result.at);
+                let ban = (until, result.offence(done.step));
+                self.learn_ban(step, plan.key(step), ban, result.at);
             } else if done.charged {
                 let charge = Step {
                     op: StepOp::Charge,
                     ban: BanLength::Never,
                     ..step.clone()
                 };
-                let run = StepRun {
-                    memory: self,
-                    plan,
-                    index: done.step,
-                    step: &charge,
-                    op: StepOp::Charge,
-                    now: result.at,
-                };
-                run.execute(&mut scratch);
+                self.run_as(plan, done.step, &charge, result.at);
             }
         }
     }
@@ -55,11 +43,74 @@ impl MemoryStore {
         })
     }
 
-    /// Bans a key that a remote store has banned. `counts` is whether its rule escalates.
-    fn learn_ban(&self, key: &[u8], ban: BanEntry, counts: bool, now: Timestamp) {
-        if ban.until <= now || self.ban_end(ban.id, key, now) == Some(ban.until) {
+    /// Returns when the ban of a key ends. `None` if it is not banned at `now`.
+    pub fn known_ban(&self, id: RuleId, key: &[u8], now: Timestamp) -> Option<Timestamp> {
+        if self.ban_room.is_empty() {
+            return None;
+        }
+        self.ban_end(id, key, now)
+    }
+
+    /// Bans the key of a step, whatever its counter says.
+    pub fn ban_now(&self, plan: &Plan, index: u16, step: &Step, now: Timestamp) -> StepResult {
+        let above_limit = Step {
+            op: StepOp::Charge,
+            limiter: Limiter {
+                limit: 0,
+                ..step.limiter
+            },
+            ..step.clone()
+        };
+        self.run_as(plan, index, &above_limit, now)
+    }
+
+    /// Runs the step `index` of a plan with another operation.
+    pub fn run_step(&self, plan: &Plan, index: u16, op: StepOp, now: Timestamp) -> StepResult {
+        let Some(step) = plan.steps.get(usize::from(index)) else {
+            return StepResult::without_counter(index, KeyStatus::Within);
+        };
+        let run = StepRun {
+            memory: self,
+            plan,
+            index,
+            step,
+            op,
+            now,
+        };
+        run.alone()
+    }
+
+    /// Runs `step` for the key and in place of the step `index` of a plan.
+    fn run_as(&self, plan: &Plan, index: u16, step: &Step, now: Timestamp) -> StepResult {
+        let run = StepRun {
+            memory: self,
+            plan,
+            index,
+            step,
+            op: step.op,
+            now,
+        };
+        run.alone()
+    }
+
+    /// Bans a key that a remote store has banned, with the end of the ban and the ordinal of the offence.
+    pub fn learn_ban(
+        &self,
+        step: &Step,
+        key: &[u8],
+        (until, offence): (Timestamp, u32),
+        now: Timestamp,
+    ) {
+        if until <= now || self.ban_end(step.id, key, now) == Some(until) {
             return;
         }
+        let counts = matches!(step.ban, BanLength::Escalating(_));
+        let ban = BanEntry {
+            id: step.id,
+            key: shown(key),
+            until,
+            offence,
+        };
         let hash = self.hasher.hash(ban.id.identity, key);
         if !self.ban_room.take() && !self.free_ban(now, Some(hash)) {
             return;

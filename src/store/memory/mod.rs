@@ -109,6 +109,11 @@ impl MemoryStore {
         }
     }
 
+    /// The maximum number of keys.
+    pub fn max_keys(&self) -> usize {
+        self.counter_room.max()
+    }
+
     /// See [`super::Store::keyed`].
     pub fn set_secret(&mut self, secret: &[u8]) {
         self.hasher = KeyHasher::derived(secret);
@@ -173,6 +178,20 @@ impl MemoryStore {
             }
         }
         ended.into_iter().map(|(_, count)| count).collect()
+    }
+
+    /// Removes all bans and past offences for which `is_ended` returns `true`.
+    pub fn remove_bans(&self, is_ended: impl Fn(&BanEntry) -> bool) {
+        for shard in &self.shards {
+            let mut held = shard.held.lock();
+            if held.bans.is_empty() {
+                continue;
+            }
+            let removed = held.bans.remove(&is_ended);
+            shard.publish(&held.bans);
+            drop(held);
+            self.ban_room.give(removed.live.len() + removed.past);
+        }
     }
 
     /// See [`super::Store::keys`].

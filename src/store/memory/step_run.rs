@@ -44,10 +44,16 @@ impl StepRun<'_> {
     /// Runs the step; returns whether its key is within its limit.
     #[inline(never)]
     pub(super) fn execute(&self, result: &mut PlanResult) -> bool {
-        let mut reserved = false;
-        let done = self.try_execute(&mut reserved);
-        let done = done.unwrap_or_else(|NoBanCapacity| self.execute_after_eviction());
-        self.push(result, done)
+        self.push(result, self.alone())
+    }
+
+    /// Runs the step and returns its result.
+    pub(super) fn alone(&self) -> StepResult {
+        if self.op == StepOp::Always {
+            return self.without_counter(KeyStatus::Over);
+        }
+        let done = self.try_execute(&mut false);
+        done.unwrap_or_else(|NoBanCapacity| self.execute_after_eviction())
     }
 
     /// Runs the step for a key that is not banned, with its shard locked. Marked cold, so that

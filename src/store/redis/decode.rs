@@ -110,7 +110,7 @@ fn time(micros: u64) -> u64 {
 }
 
 /// A little-endian number of at most eight bytes.
-fn number(bytes: &[u8]) -> u64 {
+pub(super) fn number(bytes: &[u8]) -> u64 {
     let mut wide = [0; 8];
     for (wide, byte) in wide.iter_mut().zip(bytes) {
         *wide = *byte;

@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::key_names::{KeyNames, NameHash};
+use super::key_names::{FleetKey, KeyNames, NameHash};
 use crate::limit::concurrency::LeaseId;
 use crate::limit::{Algorithm, CounterShape, Limiter, MAX_LIMIT};
 use crate::rules::plan::{BanLength, Plan, Step, StepOp};
@@ -26,7 +26,7 @@ const ENDED: u8 = 1;
 const MITIGATES: u8 = 1;
 const TERMINAL: u8 = 2;
 const PEEK_AFTER_END: u8 = 4;
-const ESCALATES: u8 = 8;
+pub(super) const ESCALATES: u8 = 8;
 
 /// The keys and the packed plan of one script call.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,10 @@ impl PackedPlan {
                 _ => NameHash::of(key),
             };
             last = Some((key, hash));
-            let record = names.record(step.id, hash);
+            let record = names.record(FleetKey {
+                identity: step.id.identity,
+                hash,
+            });
             match step.limiter.shape() {
                 CounterShape::Log => extras.push(KeyNames::log(&record)),
                 CounterShape::Leases => extras.push(KeyNames::leases(&record)),
@@ -103,7 +106,12 @@ fn pack_step(packed: &mut Vec<u8>, step: &Step, lease: LeaseId) {
     let limiter = &step.limiter;
     let lengths = ban_lengths(&step.ban);
     packed.push(op_code(step.op));
-    packed.push(algorithm_code(step));
+    // A step without a counter has no algorithm.
+    packed.push(if step.op == StepOp::Always {
+        0
+    } else {
+        algorithm_code(limiter)
+    });
     packed.push(flags(step));
     packed.push(lengths.len() as u8);
     push(packed, limiter.limit.min(MAX_LIMIT), 4);
@@ -133,13 +141,10 @@ fn op_code(op: StepOp) -> u8 {
     }
 }
 
-/// The algorithm's number in limiters.lua. A step without a counter has none.
-fn algorithm_code(step: &Step) -> u8 {
-    if step.op == StepOp::Always {
-        return 0;
-    }
-    match step.limiter.algorithm {
-        Algorithm::SlidingWindow if step.limiter.shape() == CounterShape::Slices => 5,
+/// The algorithm's number in limiters.lua.
+pub(super) fn algorithm_code(limiter: &Limiter) -> u8 {
+    match limiter.algorithm {
+        Algorithm::SlidingWindow if limiter.shape() == CounterShape::Slices => 5,
         Algorithm::SlidingWindow => 1,
         Algorithm::FixedWindow => 2,
         Algorithm::TokenBucket | Algorithm::Gcra => 3,
@@ -157,7 +162,7 @@ fn flags(step: &Step) -> u8 {
         | flag(matches!(step.ban, BanLength::Escalating(_)), ESCALATES)
 }
 
-fn ban_lengths(ban: &BanLength) -> &[Duration] {
+pub(super) fn ban_lengths(ban: &BanLength) -> &[Duration] {
     match ban {
         BanLength::Never => &[],
         BanLength::For(length) => std::slice::from_ref(length),
@@ -171,12 +176,12 @@ fn max_wait(limiter: &Limiter) -> u64 {
 }
 
 /// Whole microseconds.
-fn micros(duration: Duration) -> u64 {
+pub(super) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Appends the lowest `width` bytes of `value`, or the largest number of that width.
-fn push(packed: &mut Vec<u8>, value: u64, width: usize) {
+pub(super) fn push(packed: &mut Vec<u8>, value: u64, width: usize) {
     let largest = u64::MAX >> (64 - 8 * width);
     let bytes = value.min(largest).to_le_bytes();
     packed.extend_from_slice(bytes.get(..width).unwrap_or(&bytes));

@@ -29,9 +29,17 @@ pub(super) struct KeyNames {
     prefix: String,
 }
 
-/// The hash of a counter key, as in a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NameHash([u8; 22]);
+/// The hash of a counter key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::store) struct NameHash([u8; HASH_BYTES]);
+
+/// A rule and the hash of a counter key: what identifies a counter on all gateways of a fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::store) struct FleetKey {
+    /// The identity of the rule.
+    pub(in crate::store) identity: u64,
+    pub(in crate::store) hash: NameHash,
+}
 
 // === impl KeyNames ===
 
@@ -44,16 +52,25 @@ impl KeyNames {
     }
 
     /// The name of the record of a rule and a counter key.
-    pub(super) fn record(&self, id: RuleId, hash: NameHash) -> Vec<u8> {
+    pub(super) fn record(&self, key: FleetKey) -> Vec<u8> {
         let mut name = Vec::with_capacity(self.prefix.len() + 48);
         name.extend_from_slice(self.prefix.as_bytes());
         name.push(b'{');
-        name.extend_from_slice(&hash.0);
+        let mut hash = [0; 22];
+        encode(&key.hash.0, &mut hash);
+        name.extend_from_slice(&hash);
         name.push(b'}');
         let mut identity = [0; 11];
-        encode(&id.identity.to_be_bytes(), &mut identity);
+        encode(&key.identity.to_be_bytes(), &mut identity);
         name.extend_from_slice(&identity);
         name
+    }
+
+    /// The names of what the nodes of a fleet exchange: the sorted set of nodes, the stream of bans and the stream of
+    /// exhausted keys. They share a Cluster slot.
+    pub(super) fn fleet(&self) -> [Vec<u8>; 3] {
+        ["nodes", "bans", "exhausted"]
+            .map(|name| format!("{}{{fleet}}{name}", self.prefix).into_bytes())
     }
 
     /// The name of the list of a `sliding_log` whose record is `record`.
@@ -71,11 +88,64 @@ impl KeyNames {
 
 impl NameHash {
     /// Hashes a counter key.
-    pub(super) fn of(key: &[u8]) -> Self {
+    pub(in crate::store) fn of(key: &[u8]) -> Self {
         let digest = Sha256::digest(key);
-        let mut text = [0; 22];
-        encode(digest.get(..HASH_BYTES).unwrap_or(&digest), &mut text);
-        Self(text)
+        let mut hash = [0; HASH_BYTES];
+        for (byte, digested) in hash.iter_mut().zip(digest) {
+            *byte = digested;
+        }
+        Self(hash)
+    }
+
+    /// The bytes of the hash.
+    pub(super) fn to_bytes(self) -> [u8; HASH_BYTES] {
+        self.0
+    }
+
+    /// A hash with these bytes.
+    pub(super) fn from_bytes(bytes: &[u8; HASH_BYTES]) -> Self {
+        Self(*bytes)
+    }
+}
+
+// === impl FleetKey ===
+
+impl FleetKey {
+    /// The length of [`FleetKey::to_bytes`].
+    pub(super) const BYTES: usize = 8 + HASH_BYTES;
+
+    /// The counter of a rule and a key.
+    pub(in crate::store) fn new(id: RuleId, key: &[u8]) -> Self {
+        Self {
+            identity: id.identity,
+            hash: NameHash::of(key),
+        }
+    }
+
+    /// An index of at most `mask`, which is one less than a power of two. Other parts of the hash choose a slot
+    /// within the shard.
+    pub(in crate::store) fn shard(&self, mask: usize) -> usize {
+        let [.., high, low] = self.hash.0;
+        (usize::from(high) << 8 | usize::from(low)) & mask
+    }
+
+    /// The identity, then the hash.
+    pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let parts = self.identity.to_be_bytes().into_iter().chain(self.hash.0);
+        for (byte, part) in bytes.iter_mut().zip(parts) {
+            *byte = part;
+        }
+        bytes
+    }
+
+    /// Reads what [`FleetKey::to_bytes`] has written.
+    pub(super) fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+        let (identity, hash) = bytes.split_first_chunk::<8>()?;
+        Some(Self {
+            identity: u64::from_be_bytes(*identity),
+            hash: NameHash(*hash.first_chunk()?),
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use super::RedisStore;
 use super::connector::RedisConnection;
 use super::decode::{ScriptReply, decode};
 use super::encode::{CallScope, PackedPlan, lease_member};
-use super::key_names::{KeyNames, NameHash};
+use super::key_names::{FleetKey, KeyNames};
 use super::script::LuaScript;
 use super::server_clock::ServerClock;
 use crate::clock::{Clock, Timestamp};
@@ -35,6 +36,7 @@ const REJECTED_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 mod by_key;
 mod supervisor;
+mod sync;
 
 /// One core's connection to the shared store.
 pub(in crate::store) struct RedisLink {
@@ -99,18 +101,19 @@ impl RedisLink {
         }
     }
 
-    /// Applies `plan` in one call, or in one call per key in a Cluster. Adds the results to `result`, which is empty.
+    /// Applies some steps of `plan` in one call, or in one call per key in a Cluster. Adds the results to `result`, which
+    /// is empty.
     pub(in crate::store) async fn apply(
         &self,
         plan: &Plan,
+        steps: Range<usize>,
         now: Timestamp,
         result: &mut PlanResult,
     ) -> Result<(), StoreError> {
         let call = async {
             if self.shared.settings.address.is_cluster() {
-                self.apply_by_key(plan, now, result).await
+                self.apply_by_key(plan, steps, now, result).await
             } else {
-                let steps = 0..plan.steps.len();
                 let scope = self.scope(steps, false, now);
                 self.run_plan(plan, &scope, now, result).await
             }
@@ -125,7 +128,7 @@ impl RedisLink {
     /// Releases leases.
     pub(in crate::store) async fn release(&self, leases: &HeldLeases) -> Result<(), StoreError> {
         for LeasedCounter { id, key, units } in &leases.counters {
-            let record = self.shared.names.record(*id, NameHash::of(key));
+            let record = self.shared.names.record(FleetKey::new(*id, key));
             let mut command = redis::cmd("ZREM");
             command
                 .arg(KeyNames::leases(&record))
@@ -142,7 +145,7 @@ impl RedisLink {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         for LeasedCounter { id, key, units } in &leases.counters {
-            let record = self.shared.names.record(*id, NameHash::of(key));
+            let record = self.shared.names.record(FleetKey::new(*id, key));
             let arguments = |command: &mut Cmd| {
                 command
                     .arg(1)
@@ -155,16 +158,21 @@ impl RedisLink {
         Ok(())
     }
 
-    fn scope(&self, steps: std::ops::Range<usize>, has_ended: bool, now: Timestamp) -> CallScope {
+    fn scope(&self, steps: Range<usize>, has_ended: bool, now: Timestamp) -> CallScope {
         let timeout = self.shared.settings.timeout;
         CallScope {
             steps,
             has_ended,
-            deadline: if self.shared.has_manual_time {
-                0
-            } else {
-                self.server_clock.get().deadline(now, timeout)
-            },
+            deadline: self.deadline(now, timeout),
+        }
+    }
+
+    /// The server's time `timeout` after `now`, in microseconds. 0, no deadline, if the clock is unknown.
+    fn deadline(&self, now: Timestamp, timeout: Duration) -> u64 {
+        if self.shared.has_manual_time {
+            0
+        } else {
+            self.server_clock.get().deadline(now, timeout)
         }
     }
 
@@ -247,23 +255,32 @@ impl RedisLink {
         }
     }
 
-    /// Limits the time of a call.
+    /// Limits the time of a call that a request waits for.
     async fn in_time<T>(
         &self,
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
+        self.within(self.shared.settings.timeout, call).await
+    }
+
+    /// Limits the time of a call.
+    async fn within<T>(
+        &self,
+        longest: Duration,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         let generation = self.generation.get();
-        let timeout = self.shared.settings.timeout;
-        match tokio::time::timeout(timeout, call).await {
+        match tokio::time::timeout(longest, call).await {
             Ok(reply) => reply,
             Err(_) => {
-                self.count_timeout(generation, timeout);
+                self.count_timeout(generation);
                 Err(StoreError::Timeout)
             }
         }
     }
 
-    fn count_timeout(&self, generation: u64, timeout: Duration) {
+    fn count_timeout(&self, generation: u64) {
+        let timeout = self.shared.settings.timeout;
         if generation != self.generation.get() {
             return;
         }

@@ -22,8 +22,13 @@ mod key_names;
 mod link;
 mod script;
 mod server_clock;
+mod sync_call;
+mod sync_reply;
 
+pub(super) use key_names::{FleetKey, NameHash};
 pub(super) use link::RedisLink;
+pub(super) use sync_call::{MAX_REPORTS, PackedEvents, SyncReport, SyncSender, UnbanEvent};
+pub(super) use sync_reply::{FleetEvent, ReportResult, StreamPositions, SyncReply};
 
 #[cfg(test)]
 mod tests;
@@ -78,6 +83,7 @@ pub(super) struct RedisStore {
     names: KeyNames,
     plan: LuaScript,
     renew: LuaScript,
+    sync: LuaScript,
     /// Whether scripts take the time from their arguments, so that tests can set it.
     has_manual_time: bool,
     pub(super) health: StoreHealth,
@@ -107,6 +113,7 @@ impl RedisStore {
             settings,
             plan: LuaScript::plan(),
             renew: LuaScript::renew(),
+            sync: LuaScript::sync(),
             has_manual_time: false,
             health: StoreHealth::default(),
         }

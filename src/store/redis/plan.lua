@@ -1,10 +1,11 @@
--- Applies the plan of one request atomically: its steps in order until one ends evaluation. The text of limiters.lua
--- precedes this one.
+-- Applies the plan of one request atomically: its steps in order until one ends evaluation. The texts of limiters.lua
+-- and records.lua precede this one.
 --
 -- KEYS     the record of each step that has one, in step order; then the lists and sorted sets, in step order
 -- ARGV[1]  the plan, packed by encode.rs
 -- returns  the results, packed; decode.rs reads them. Only the time if the deadline has passed: nothing was done.
 local plan = ARGV[1]
+packed = plan
 local deadline, has_ended, record_keys, position = unpack_from('<I7BI2', plan)
 if deadline > 0 and now > deadline then
   return pack('<I7', now)
@@ -12,88 +13,12 @@ end
 
 local CHECK_BAN, ALWAYS = 3, 4
 -- The flags of a step.
-local MITIGATES, TERMINAL, PEEK_AFTER_END, ESCALATES = 1, 2, 4, 8
--- A record starts with its algorithm. A suffix with past offences adds 64. A ban has 128.
-local HAS_OFFENCES, BANNED = 64, 128
-local DAY = 86400000000
+local MITIGATES, TERMINAL, PEEK_AFTER_END = 1, 2, 4
 -- A result's status, and what it can have.
 local WITHIN, OVER, IS_BANNED, STARTED = 0, 1, 2, 3
 local CHARGED, HAS_READING, FITS = 16, 32, 64
 
--- The current step.
-local flags, ban_lengths, key, offences, forget_at
-
--- === Records ===
-
-local records = {}
-for first = 1, record_keys, 1000 do
-  local last = min(first + 999, record_keys)
-  local values = call('MGET', unpack(KEYS, first, last))
-  for number = first, last do
-    records[KEYS[number]] = values[number - first + 1]
-  end
-end
-
-local function write(record, ttl, keeps_expiry)
-  records[key] = record
-  if keeps_expiry then
-    call('SET', key, record, 'KEEPTTL')
-  else
-    call('SET', key, record, 'PX', max(1, min(LONGEST_TTL, ceil(ttl / 1000))) + EXTRA_TTL)
-  end
-end
-
-local function write_counter(record, ttl, keeps_expiry)
-  if offences > 0 then
-    record = string.char(algorithm + HAS_OFFENCES) .. record:sub(2) .. pack('<I2I7', offences, forget_at)
-    ttl, keeps_expiry = max(ttl, forget_at - now), false
-  end
-  if ttl > 0 then
-    write(record, ttl, keeps_expiry)
-  end
-end
-
--- Reads the record of the key. Returns the counter's part, or nil, and the end of a ban that is in force, or nil.
-local function read_record()
-  offences, forget_at = 0, 0
-  local record = records[key]
-  local kind = record and record:byte(1)
-  if not kind then
-    return nil
-  end
-  if kind == BANNED and #record == 10 then
-    local ends
-    ends, offences = unpack_from('<I7I2', record, 2)
-    if ends > now then
-      return nil, ends
-    end
-    forget_at, record = ends + DAY, nil
-  elseif kind >= HAS_OFFENCES and kind < BANNED and #record > 10 then
-    offences, forget_at = unpack_from('<I2I7', record, #record - 8)
-    kind, record = kind - HAS_OFFENCES, record:sub(1, -10)
-  end
-  if forget_at <= now then
-    offences = 0
-  end
-  local bytes = algorithm == SLICES and 13 + 4 * (slices + 1) or RECORD_BYTES[algorithm]
-  if kind ~= algorithm or not record or #record ~= bytes then
-    return nil
-  end
-  return record
-end
-
--- Bans the key and clears its counter. Leases stay: their requests are in flight.
-local function start_ban()
-  local escalates = flags % (2 * ESCALATES) >= ESCALATES
-  local which = escalates and min(offences + 1, bans) or 1
-  local length = unpack_from('<I6', plan, ban_lengths + 6 * (which - 1))
-  local count = escalates and min(offences + 1, 65535) or 0
-  write(pack('<BI7I2', BANNED, now + length, count), length + (escalates and DAY or 0))
-  if algorithm == SLIDING_LOG then
-    call('DEL', extra_key)
-  end
-  fits, remaining, reset, delay = false, max(1, count), length, length
-end
+read_records(1, record_keys)
 
 -- === Steps ===
 
@@ -125,6 +50,7 @@ local function run(number, original_op)
     return false
   end
   local record, banned_until = read_record()
+  nodes = nil
   if banned_until then
     remaining, reset, delay = max(1, offences), banned_until - now, banned_until - now
     add_result(number, IS_BANNED)

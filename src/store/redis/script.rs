@@ -5,7 +5,18 @@ use std::fmt;
 use redis::{Cmd, Script};
 
 /// Applies a plan.
-const PLAN: &str = concat!(include_str!("limiters.lua"), include_str!("plan.lua"));
+const PLAN: &str = concat!(
+    include_str!("limiters.lua"),
+    include_str!("records.lua"),
+    include_str!("plan.lua")
+);
+
+/// Merges reports and exchanges events.
+const SYNC: &str = concat!(
+    include_str!("limiters.lua"),
+    include_str!("records.lua"),
+    include_str!("sync.lua")
+);
 
 /// Renews leases.
 const RENEW: &str = include_str!("renew.lua");
@@ -29,6 +40,11 @@ impl LuaScript {
         Self::new(RENEW)
     }
 
+    /// Merges reports and exchanges events.
+    pub(super) fn sync() -> Self {
+        Self::new(SYNC)
+    }
+
     /// A call of the script by its hash, which the server may not know.
     pub(super) fn call(&self) -> Cmd {
         let mut command = redis::cmd("EVALSHA");
@@ -49,11 +65,11 @@ impl LuaScript {
         Self { source, hash }
     }
 
-    /// The scripts for plans and renewals with the time from their last two arguments, and with records that outlive
+    /// The scripts for plans, renewals and syncs with the time from their last two arguments, and with records that outlive
     /// a test.
     #[cfg(test)]
-    pub(super) fn with_manual_time() -> [Self; 2] {
-        [PLAN, RENEW].map(|source| {
+    pub(super) fn with_manual_time() -> [Self; 3] {
+        [PLAN, RENEW, SYNC].map(|source| {
             let (time, lifetime) = ("redis.call('TIME')", "local EXTRA_TTL = 0");
             assert_eq!(source.matches(time).count(), 1);
             assert_eq!(source.matches(lifetime).count(), 1);
@@ -126,7 +142,7 @@ mod tests {
 
     #[test]
     fn no_constant_is_left_in_a_script() {
-        for script in [LuaScript::plan(), LuaScript::renew()] {
+        for script in [LuaScript::plan(), LuaScript::renew(), LuaScript::sync()] {
             let code = script
                 .source
                 .lines()

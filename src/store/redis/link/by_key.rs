@@ -1,5 +1,7 @@
 //! Applies a plan in a Cluster, where a script reaches only the keys of one slot: one call per key, in rule order.
 
+use std::ops::Range;
+
 use super::RedisLink;
 use crate::clock::Timestamp;
 use crate::rules::plan::{Plan, PlanResult, Step};
@@ -12,21 +14,23 @@ impl RedisLink {
     pub(super) async fn apply_by_key(
         &self,
         plan: &Plan,
+        all: Range<usize>,
         now: Timestamp,
         result: &mut PlanResult,
     ) -> Result<(), StoreError> {
-        let (mut next, mut at, mut ended_at) = (0, None, None);
-        while let Some(first) = plan.steps.get(next) {
+        let (mut next, mut at, mut ended_at) = (all.start, None, None);
+        let steps = plan.steps.get(..all.end).unwrap_or_default();
+        while let Some(first) = steps.get(next) {
             let same_key = |step: &&Step| plan.key(step) == plan.key(first);
-            let rest = plan.steps.get(next..).unwrap_or_default();
-            let steps = next..next + rest.iter().take_while(same_key).count();
-            next = steps.end;
+            let rest = steps.get(next..).unwrap_or_default();
+            let group = next..next + rest.iter().take_while(same_key).count();
+            next = group.end;
             let is_peeked = |step: &Step| step.peek_after_end;
-            let own = plan.steps.get(steps.clone()).unwrap_or_default();
+            let own = plan.steps.get(group.clone()).unwrap_or_default();
             if ended_at.is_some() && !own.iter().any(is_peeked) {
                 continue;
             }
-            let scope = self.scope(steps, ended_at.is_some(), now);
+            let scope = self.scope(group, ended_at.is_some(), now);
             self.run_plan(plan, &scope, now, result).await?;
             at = at.or(Some(result.at));
             ended_at = ended_at.or_else(|| plan.ending_step(result));

@@ -38,10 +38,11 @@ fn settings(url: &str) -> RedisSettings {
 impl RedisStore {
     /// A store whose scripts take the time from the caller.
     fn with_manual_time(settings: RedisSettings) -> Self {
-        let [plan, renew] = LuaScript::with_manual_time();
+        let [plan, renew, sync] = LuaScript::with_manual_time();
         Self {
             plan,
             renew,
+            sync,
             has_manual_time: true,
             ..Self::new(settings)
         }

@@ -49,7 +49,14 @@ async fn run_all(store: &StoreHandle, draws: &mut Draws) {
         };
         let plan = plan([("k", rule.step(op, draws.one_of(&[0, 1, 3, 9])))]);
         let mut result = PlanResult::default();
-        let done = store.call(&plan, at(draws.below(100)), &mut result).await;
+        let done = store
+            .call(
+                &plan,
+                0..plan.steps.len(),
+                at(draws.below(100)),
+                &mut result,
+            )
+            .await;
         assert_eq!(done, Ok(()), "{name} {op:?}");
         assert_eq!(result.steps.len(), 1);
     }

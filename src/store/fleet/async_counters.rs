@@ -1,0 +1,388 @@
+//! The counters of async mode on this node: every step is decided from them, without a call.
+
+use std::ops::DerefMut;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::async_step::AsyncStep;
+use super::key_table::{BanNews, KeyTable};
+use crate::clock::Timestamp;
+use crate::limit::Limiter;
+use crate::rules::plan::{BanLength, KeyStatus, RuleId, Step, StepOp, StepResult};
+use crate::store::async_mode::{FleetInfo, KeyReport, KeyState, ReportTiming};
+use crate::store::redis::{
+    FleetEvent, FleetKey, PackedEvents, ReportResult, SyncReport, UnbanEvent,
+};
+
+/// The bytes of ban events that may wait to be appended. Further events are dropped; other nodes then learn of a ban
+/// when they report its key.
+const MAX_EVENT_BYTES: usize = 1 << 20;
+
+/// The counters of async mode, for all cores.
+#[derive(Debug)]
+pub(in crate::store) struct AsyncCounters {
+    shards: Box<[Mutex<KeyTable>]>,
+    queues: Mutex<ReportQueues>,
+    /// A key is in the queue of immediate reports, or an event waits to be sent.
+    pub(super) wake: Notify,
+    /// The random identity of this node.
+    node: u64,
+    nodes: AtomicU32,
+    /// Events that wait to be appended.
+    events: Mutex<PackedEvents>,
+    /// Whether a core runs the sync.
+    is_claimed: AtomicBool,
+    /// Whether a rule has counted in async mode.
+    is_used: AtomicBool,
+    sync_interval: Duration,
+    /// Whether the store cannot be reached, so that rules use their fallback.
+    is_down: AtomicBool,
+}
+
+/// Keys to report. A key can be in both queues; the entry in the table says what is due.
+#[derive(Debug, Default)]
+struct ReportQueues {
+    immediate: Vec<QueuedKey>,
+    next_flush: Vec<QueuedKey>,
+}
+
+/// A key to report, with the settings of its rule when it was queued.
+#[derive(Clone, Debug)]
+struct QueuedKey {
+    key: FleetKey,
+    limiter: Limiter,
+    ban: BanLength,
+}
+
+/// The last report of a key has neither been merged nor failed.
+struct ReportInFlight;
+
+// === impl AsyncCounters ===
+
+impl AsyncCounters {
+    /// Empty counters of at most `max_keys` keys.
+    pub(in crate::store) fn new(max_keys: usize, sync_interval: Duration) -> Self {
+        let shards = (max_keys / 1024).next_power_of_two().min(256);
+        let capacity = max_keys.div_ceil(shards);
+        Self {
+            shards: (0..shards)
+                .map(|_| Mutex::new(KeyTable::new(capacity)))
+                .collect(),
+            queues: Mutex::default(),
+            wake: Notify::new(),
+            node: getrandom::u64().unwrap_or_default(),
+            nodes: AtomicU32::new(1),
+            events: Mutex::default(),
+            is_claimed: AtomicBool::new(false),
+            is_used: AtomicBool::new(false),
+            sync_interval,
+            is_down: AtomicBool::new(false),
+        }
+    }
+
+    /// The fleet as this node knows it.
+    pub(in crate::store) fn fleet(&self) -> FleetInfo {
+        FleetInfo {
+            nodes: self.nodes.load(Ordering::Relaxed),
+            sync_interval: self.sync_interval,
+        }
+    }
+
+    /// Sets the number of nodes.
+    pub(super) fn set_nodes(&self, nodes: u32) {
+        self.nodes.store(nodes.max(1), Ordering::Relaxed);
+    }
+
+    /// The identity of this node.
+    pub(super) fn node(&self) -> u64 {
+        self.node
+    }
+
+    /// Returns `true` for the first caller: its core runs the sync.
+    pub(in crate::store) fn claim(&self) -> bool {
+        !self.is_claimed.swap(true, Ordering::Relaxed)
+    }
+
+    /// Adds events that the next flush appends.
+    pub(super) fn add_events(&self, events: PackedEvents) {
+        let mut waiting = self.events.lock();
+        if waiting.bans.len() < MAX_EVENT_BYTES {
+            waiting.append(events);
+        }
+    }
+
+    /// Tells all nodes that a ban has ended early.
+    pub(in crate::store) fn announce_unban(&self, unban: UnbanEvent, now: Timestamp) {
+        let mut events = PackedEvents::default();
+        unban.pack(now, &mut events.bans);
+        self.add_events(events);
+        self.wake.notify_one();
+    }
+
+    /// Whether events wait to be appended.
+    pub(super) fn has_events(&self) -> bool {
+        !self.events.lock().is_empty()
+    }
+
+    /// Takes the events to append.
+    pub(super) fn take_events(&self) -> PackedEvents {
+        std::mem::take(&mut self.events.lock())
+    }
+
+    /// Whether rules in async mode have counted and use their fallback now.
+    pub(in crate::store) fn is_falling_back(&self) -> bool {
+        self.is_down() && self.is_used.load(Ordering::Relaxed)
+    }
+
+    /// Whether rules use their fallback.
+    pub(in crate::store) fn is_down(&self) -> bool {
+        self.is_down.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether rules use their fallback.
+    pub(super) fn set_down(&self, is_down: bool) {
+        self.is_down.store(is_down, Ordering::Relaxed);
+    }
+
+    /// Runs one step.
+    pub(in crate::store) fn run(&self, step: &AsyncStep<'_>) -> StepResult {
+        if step.op == StepOp::Always {
+            return step.without_counter(KeyStatus::Over);
+        }
+        if let Some(until) = step.known_ban() {
+            return StepResult::banned(step.index, until);
+        }
+        self.is_used.store(true, Ordering::Relaxed);
+        let key = step.key();
+        let mut table = self.shard(key).lock();
+        if let Some(entry) = table.get(key)
+            && let Some(ban) = step.apply_news(entry)
+        {
+            // From now on the ban is in the table of bans.
+            table.remove(key);
+            drop(table);
+            return step.learn_ban(ban);
+        }
+        match step.op {
+            StepOp::Admit | StepOp::Charge => self.count(step, table),
+            StepOp::Peek => step.peek(table.get(key)),
+            StepOp::CheckBan | StepOp::Always => step.without_counter(KeyStatus::Within),
+        }
+    }
+
+    /// Runs a step that counts, for a key that is not banned.
+    fn count(
+        &self,
+        step: &AsyncStep<'_>,
+        mut table: impl DerefMut<Target = KeyTable>,
+    ) -> StepResult {
+        let (key, limiter) = (step.key(), &step.step.limiter);
+        let entry = table.get_or_insert(key, step.now, || KeyState::new(limiter));
+        entry.slot = step.step.id.slot;
+        let counted = step.count(&mut entry.state, self.fleet());
+        if step.is_alone && counted.must_ban {
+            table.remove(key);
+            drop(table);
+            return step.start_ban();
+        }
+        entry.touch(limiter, step.now, &counted.reading);
+        let was_queued = entry.queued;
+        entry.queued = was_queued.max(counted.report);
+        drop(table);
+        if counted.report > was_queued {
+            self.queue(counted.report, QueuedKey::new(key, step.step));
+        }
+        step.result(counted.reading, counted.is_charged)
+    }
+
+    fn queue(&self, timing: ReportTiming, key: QueuedKey) {
+        let mut queues = self.queues.lock();
+        if timing == ReportTiming::Immediately {
+            queues.immediate.push(key);
+            drop(queues);
+            self.wake.notify_one();
+        } else {
+            queues.next_flush.push(key);
+        }
+    }
+
+    /// Takes the reports that are due: those of the immediate queue, or of both. A key whose last report is in flight
+    /// stays queued.
+    pub(super) fn take_reports(&self, all: bool, now: Timestamp) -> Vec<SyncReport> {
+        let mut queues = self.queues.lock();
+        let mut keys = std::mem::take(&mut queues.immediate);
+        if all {
+            keys.append(&mut queues.next_flush);
+        }
+        drop(queues);
+        let fleet = self.fleet();
+        let (mut reports, mut in_flight) = (Vec::with_capacity(keys.len()), Vec::new());
+        for queued in keys {
+            match self.take_report(&queued, now, &fleet) {
+                Ok(Some(report)) => reports.push(queued.report(report)),
+                Ok(None) => {}
+                Err(ReportInFlight) => in_flight.push(queued),
+            }
+        }
+        self.queues.lock().next_flush.append(&mut in_flight);
+        reports
+    }
+
+    /// Takes the report of a key. `None` if it is not due any more.
+    fn take_report(
+        &self,
+        queued: &QueuedKey,
+        now: Timestamp,
+        fleet: &FleetInfo,
+    ) -> Result<Option<KeyReport>, ReportInFlight> {
+        let mut table = self.shard(queued.key).lock();
+        let Some(entry) = table.get(queued.key) else {
+            return Ok(None);
+        };
+        if entry.queued == ReportTiming::Later {
+            return Ok(None);
+        }
+        let report = entry.state.take_report(&queued.limiter, now, fleet);
+        let report = report.ok_or(ReportInFlight)?;
+        entry.queued = ReportTiming::Later;
+        Ok(Some(report))
+    }
+
+    /// Applies what the store returned for a report.
+    pub(super) fn finish_report(&self, report: &SyncReport, result: ReportResult, now: Timestamp) {
+        let mut table = self.shard(report.key).lock();
+        let Some(entry) = table.get(report.key) else {
+            return;
+        };
+        match result {
+            ReportResult::Merged(view) => {
+                entry.state.confirm(&report.limiter, now, view);
+                let reading = entry.state.peek(&report.limiter, now, 0);
+                entry.touch(&report.limiter, now, &reading);
+            }
+            ReportResult::Banned {
+                until,
+                offence,
+                started,
+            } => {
+                entry.state = KeyState::new(&report.limiter);
+                entry.queued = ReportTiming::Later;
+                entry.set_ban(BanNews {
+                    until,
+                    offence,
+                    started,
+                });
+            }
+        }
+    }
+
+    /// Queues a report again that the store has not merged.
+    pub(super) fn fail_report(&self, report: &SyncReport) {
+        let mut table = self.shard(report.key).lock();
+        let Some(entry) = table.get(report.key) else {
+            return;
+        };
+        entry.state.report_failed();
+        let was_queued = entry.queued;
+        entry.queued = was_queued.max(ReportTiming::NextFlush);
+        drop(table);
+        if was_queued == ReportTiming::Later {
+            let queued = QueuedKey {
+                key: report.key,
+                limiter: report.limiter,
+                ban: report.ban.clone(),
+            };
+            self.queue(ReportTiming::NextFlush, queued);
+        }
+    }
+
+    /// Applies an event of another node or of this one, at the store's time `now`.
+    pub(super) fn learn(&self, event: FleetEvent, now: Timestamp) {
+        match event {
+            FleetEvent::Exhausted(key, view) => {
+                let mut table = self.shard(key).lock();
+                table
+                    .get_or_insert(key, now, KeyState::empty)
+                    .set_exhausted(view);
+            }
+            FleetEvent::Ban {
+                key,
+                until,
+                offence,
+            } if until > now => {
+                let mut table = self.shard(key).lock();
+                table
+                    .get_or_insert(key, now, KeyState::empty)
+                    .set_ban(BanNews {
+                        until,
+                        offence,
+                        started: false,
+                    });
+            }
+            FleetEvent::Ban { .. } => {}
+            FleetEvent::Unban(UnbanEvent { key, .. }) => self.remove(key),
+        }
+    }
+
+    /// Removes a key: its counter and what is known of its ban.
+    pub(in crate::store) fn remove(&self, key: FleetKey) {
+        self.shard(key).lock().remove(key);
+    }
+
+    /// Removes all keys of these rules.
+    pub(in crate::store) fn remove_rules(&self, rules: &[RuleId]) {
+        let is_removed = |identity| rules.iter().any(|rule| rule.identity == identity);
+        for shard in &self.shards {
+            shard.lock().remove_rules(is_removed);
+        }
+    }
+
+    /// Forgets every ban that was learned from the store.
+    pub(super) fn forget_bans(&self) {
+        for shard in &self.shards {
+            shard.lock().forget_bans();
+        }
+    }
+
+    /// Calls `count` with the small number of each key's rule.
+    pub(in crate::store) fn each_slot(&self, now: Timestamp, mut count: impl FnMut(u16)) {
+        for shard in &self.shards {
+            shard.lock().slots(now).for_each(&mut count);
+        }
+    }
+
+    /// The number of evicted keys.
+    pub(in crate::store) fn evictions(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.lock().evicted()).sum()
+    }
+
+    fn shard(&self, key: FleetKey) -> &Mutex<KeyTable> {
+        let index = key.shard(self.shards.len() - 1);
+        let shard = self.shards.get(index);
+        shard.expect("the number of shards is a power of two, and the index is masked by it")
+    }
+}
+
+// === impl QueuedKey ===
+
+impl QueuedKey {
+    fn new(key: FleetKey, step: &Step) -> Self {
+        Self {
+            key,
+            limiter: step.limiter,
+            ban: step.ban.clone(),
+        }
+    }
+
+    fn report(self, report: KeyReport) -> SyncReport {
+        SyncReport {
+            key: self.key,
+            limiter: self.limiter,
+            ban: self.ban,
+            report,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Sends the reports of this node and reads the events of the fleet. One core of the process runs it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::AsyncCounters;
+use crate::clock::{Clock, Timestamp};
+use crate::store::StoreError;
+use crate::store::memory::MemoryStore;
+use crate::store::redis::{
+    FleetEvent, MAX_REPORTS, NameHash, PackedEvents, RedisLink, StreamPositions, SyncReply,
+    SyncReport, SyncSender,
+};
+
+/// The number of calls with reports that are in flight at once.
+const MAX_CALLS: usize = 32;
+
+/// After this long without a reply, rules use their fallback, even if the connection is open. At least five intervals.
+const LONGEST_SILENCE: Duration = Duration::from_secs(1);
+
+/// How long the store keeps events. A node that was away for longer may have missed the early end of a ban.
+const EVENT_LIFETIME: Duration = Duration::from_secs(600);
+
+/// Sends reports and reads events.
+pub(in crate::store) struct FleetSync<'a> {
+    pub(in crate::store) counters: &'a AsyncCounters,
+    /// Has the bans that this node knows.
+    pub(in crate::store) local: &'a MemoryStore,
+    pub(in crate::store) link: &'a RedisLink,
+    pub(in crate::store) clock: &'a Clock,
+    progress: SyncProgress,
+}
+
+/// What has been exchanged so far.
+struct SyncProgress {
+    positions: RefCell<StreamPositions>,
+    /// The connection to which the positions belong.
+    generation: Cell<u64>,
+    last_reply: Cell<Instant>,
+}
+
+// === impl FleetSync ===
+
+impl<'a> FleetSync<'a> {
+    /// A sync that has exchanged nothing.
+    pub(in crate::store) fn new(
+        counters: &'a AsyncCounters,
+        local: &'a MemoryStore,
+        link: &'a RedisLink,
+        clock: &'a Clock,
+    ) -> Self {
+        Self {
+            counters,
+            local,
+            link,
+            clock,
+            progress: SyncProgress {
+                positions: RefCell::default(),
+                generation: Cell::new(link.generation()),
+                last_reply: Cell::new(clock.instant()),
+            },
+        }
+    }
+
+    /// Flushes every `sync_interval`, and sooner for keys that need it, until the runtime ends.
+    pub(in crate::store) async fn run(&self) {
+        self.link.first_attempt().await;
+        let mut regular = interval(self.counters.fleet().sync_interval);
+        regular.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut last_immediate = self.clock.instant();
+        loop {
+            let is_regular = tokio::select! {
+                biased;
+                _ = regular.tick() => true,
+                () = self.counters.wake.notified() => false,
+            };
+            if !is_regular {
+                let passed = self.clock.instant().duration_since(last_immediate);
+                sleep(self.counters.fleet().gap().saturating_sub(passed)).await;
+                last_immediate = self.clock.instant();
+            }
+            self.flush(is_regular).await;
+        }
+    }
+
+    /// Sends the reports that are due. A regular flush sends those of both queues and always reads events.
+    pub(in crate::store) async fn flush(&self, is_regular: bool) {
+        if !self.link.is_connected() {
+            self.counters.set_down(true);
+            return;
+        }
+        self.forget_after_absence();
+        let mut reports = self.counters.take_reports(is_regular, self.store_time());
+        let last = self.split_last_call(&mut reports);
+        let appended = self.merge_alone(reports).await;
+        self.counters.add_events(appended);
+        if is_regular || !last.is_empty() || self.counters.has_events() {
+            self.exchange(last, false).await;
+        }
+    }
+
+    /// Sends everything that is queued, and leaves the fleet.
+    pub(in crate::store) async fn leave(&self) {
+        if self.link.is_connected() {
+            let mut reports = self.counters.take_reports(true, self.store_time());
+            let last = self.split_last_call(&mut reports);
+            let appended = self.merge_alone(reports).await;
+            self.counters.add_events(appended);
+            self.exchange(last, true).await;
+        }
+    }
+
+    /// Removes the reports that the last call of a flush carries. In a Cluster, each report is a call of its own, and
+    /// the last call has only events.
+    fn split_last_call(&self, reports: &mut Vec<SyncReport>) -> Vec<SyncReport> {
+        if self.link.is_cluster() {
+            return Vec::new();
+        }
+        let rest = reports.len().saturating_sub(1) / MAX_REPORTS * MAX_REPORTS;
+        reports.split_off(rest.min(reports.len()))
+    }
+
+    /// Sends reports in calls that exchange no events. Returns the events that the reports have caused.
+    async fn merge_alone(&self, reports: Vec<SyncReport>) -> PackedEvents {
+        let per_call = if self.link.is_cluster() {
+            1
+        } else {
+            MAX_REPORTS
+        };
+        let sender = self.sender(false, false);
+        let (no_events, no_positions) = <(PackedEvents, StreamPositions)>::default();
+        let (sender, no_events, no_positions) = (&sender, &no_events, &no_positions);
+        let calls = reports.chunks(per_call).map(|reports| async move {
+            let reply = self.link.sync(sender, reports, no_events, no_positions);
+            (reports, reply.await)
+        });
+        let mut calls = stream::iter(calls).buffer_unordered(MAX_CALLS);
+        let mut events = PackedEvents::default();
+        while let Some((reports, reply)) = calls.next().await {
+            match reply {
+                Ok(reply) => events.append(self.finish(reports, reply)),
+                Err(_) => self.fail(reports),
+            }
+        }
+        events
+    }
+
+    /// Sends the last reports of a flush, appends the events that wait, and reads those of the fleet.
+    async fn exchange(&self, reports: Vec<SyncReport>, leaves: bool) {
+        let events = self.counters.take_events();
+        let positions = self.progress.positions.borrow().clone();
+        let generation = self.link.generation();
+        let sender = self.sender(true, leaves);
+        let reply = self.link.sync(&sender, &reports, &events, &positions);
+        match reply.await {
+            Ok(mut reply) => {
+                self.progress.last_reply.set(self.clock.instant());
+                self.counters.set_nodes(reply.nodes);
+                self.counters.set_down(false);
+                if generation == self.link.generation() {
+                    let next = std::mem::take(&mut reply.positions);
+                    self.progress.positions.replace(next);
+                }
+                self.finish(&reports, reply);
+            }
+            Err(error) => {
+                self.fail(&reports);
+                self.counters.add_events(PackedEvents {
+                    exhausted: Vec::new(),
+                    ..events
+                });
+                self.note_failure(error);
+            }
+        }
+    }
+
+    /// Applies the results of reports, and the events. Returns the events as they were read.
+    fn finish(&self, reports: &[SyncReport], reply: SyncReply) -> PackedEvents {
+        let now = self.store_time();
+        for (report, result) in reports.iter().zip(reply.results) {
+            self.counters.finish_report(report, result, now);
+        }
+        let mut unbanned: HashSet<(u64, NameHash)> = HashSet::new();
+        for event in reply.events {
+            if let FleetEvent::Unban(unban) = &event {
+                unbanned.insert((unban.key.identity, unban.shown));
+            }
+            self.counters.learn(event, reply.at);
+        }
+        if !unbanned.is_empty() {
+            self.local
+                .remove_bans(|ban| unbanned.contains(&(ban.id.identity, NameHash::of(&ban.key))));
+        }
+        reply.packed_events
+    }
+
+    fn fail(&self, reports: &[SyncReport]) {
+        for report in reports {
+            self.counters.fail_report(report);
+        }
+    }
+
+    /// Lets rules use their fallback if the store is out of reach, or has not replied for long.
+    fn note_failure(&self, error: StoreError) {
+        let silence = self.clock.instant() - self.progress.last_reply.get();
+        let longest = LONGEST_SILENCE.max(5 * self.counters.fleet().sync_interval);
+        let is_gone = error == StoreError::Unavailable && !self.link.is_connected();
+        if is_gone || silence >= longest {
+            self.counters.set_down(true);
+        }
+    }
+
+    /// After a new connection, reads all events again: the server may be another one. After a long absence, forgets
+    /// the bans that were learned from the store: their end may have been missed.
+    fn forget_after_absence(&self) {
+        let generation = self.link.generation();
+        if self.progress.generation.replace(generation) != generation {
+            self.progress.positions.borrow_mut().reset();
+        }
+        let absence = self.clock.instant() - self.progress.last_reply.get();
+        if absence >= EVENT_LIFETIME {
+            self.progress.last_reply.set(self.clock.instant());
+            self.progress.positions.borrow_mut().reset();
+            self.counters.forget_bans();
+            self.local.remove_bans(|_| true);
+        }
+    }
+
+    fn sender(&self, exchanges: bool, leaves: bool) -> SyncSender {
+        SyncSender {
+            node: self.counters.node(),
+            fleet: self.counters.fleet(),
+            exchanges,
+            leaves,
+        }
+    }
+
+    fn store_time(&self) -> Timestamp {
+        self.link.server_time(self.clock.now())
+    }
+}

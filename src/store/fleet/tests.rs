@@ -1,0 +1,1 @@
+//! Tests of the counters of async mode on one node.
