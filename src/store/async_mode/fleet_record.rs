@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{FleetInfo, KeyReport, used_units};
+use super::{FleetInfo, KeyReport};
 use crate::clock::Timestamp;
 use crate::limit::{Counter, Limiter, RecoveryKind};
 
@@ -72,12 +72,12 @@ impl FleetRecord {
     ///    several nodes report late share the drain of that time once, and none of it is lost. If the bucket
     ///    has started later than that, the units are added without a drain (see `limit`: a clock that goes
     ///    back). A report of 0 units only marks the node as active.
-    /// 4. The key is over if it holds more units than its capacity, or if the refused cost of the report does
-    ///    not fit.
+    /// 4. The key is over if the refused cost of the report, or 0, does not fit.
     /// 5. If the key is over and its last event is at least [`FleetInfo::event_interval`] old, the store
     ///    appends an event.
     ///
-    /// A store that bans the key replaces the record by the ban.
+    /// A store that bans the key replaces the record by the ban. It keeps the record until the counter is empty, and a
+    /// bucket for at least the age of the report: other nodes may report units of the same time.
     pub fn merge(
         &mut self,
         limiter: &Limiter,
@@ -88,9 +88,7 @@ impl FleetRecord {
     ) -> MergeResult {
         self.mark_active(limiter, now, node);
         self.charge(limiter, now, report);
-        let is_over = used_units(limiter, &mut self.counter, now) > limiter.capacity()
-            || report.refused_cost > 0
-                && !self.counter.peek(limiter, now, report.refused_cost).fits;
+        let is_over = !self.counter.peek(limiter, now, report.refused_cost).fits;
         let is_announced = is_over && self.is_event_due(limiter, now, fleet);
         if is_announced {
             self.announced = Some(now);

@@ -35,6 +35,8 @@ pub(in crate::store) struct AsyncCounters {
     events: Mutex<PackedEvents>,
     /// Whether a core runs the sync.
     is_claimed: AtomicBool,
+    /// Whether the node has left the fleet, because the process ends.
+    has_left: AtomicBool,
     /// Whether a rule has counted in async mode.
     is_used: AtomicBool,
     sync_interval: Duration,
@@ -77,6 +79,7 @@ impl AsyncCounters {
             nodes: AtomicU32::new(1),
             events: Mutex::default(),
             is_claimed: AtomicBool::new(false),
+            has_left: AtomicBool::new(false),
             is_used: AtomicBool::new(false),
             sync_interval,
             is_down: AtomicBool::new(false),
@@ -104,6 +107,16 @@ impl AsyncCounters {
     /// Returns `true` for the first caller: its core runs the sync.
     pub(in crate::store) fn claim(&self) -> bool {
         !self.is_claimed.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether the node has left the fleet.
+    pub(super) fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::Relaxed)
+    }
+
+    /// Ends all regular flushes.
+    pub(super) fn set_left(&self) {
+        self.has_left.store(true, Ordering::Relaxed);
     }
 
     /// Adds events that the next flush appends.

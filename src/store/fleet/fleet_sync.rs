@@ -89,16 +89,16 @@ impl<'a> FleetSync<'a> {
     }
 
     /// Sends the reports that are due. A regular flush sends those of both queues and always reads events.
-    pub(in crate::store) async fn flush(&self, is_regular: bool) {
+    async fn flush(&self, is_regular: bool) {
+        if self.counters.has_left() {
+            return;
+        }
         if !self.link.is_connected() {
             self.counters.set_down(true);
             return;
         }
         self.forget_after_absence();
-        let mut reports = self.counters.take_reports(is_regular, self.store_time());
-        let last = self.split_last_call(&mut reports);
-        let appended = self.merge_alone(reports).await;
-        self.counters.add_events(appended);
+        let last = self.send_reports(is_regular).await;
         if is_regular || !last.is_empty() || self.counters.has_events() {
             self.exchange(last, false).await;
         }
@@ -106,13 +106,21 @@ impl<'a> FleetSync<'a> {
 
     /// Sends everything that is queued, and leaves the fleet.
     pub(in crate::store) async fn leave(&self) {
+        self.counters.set_left();
         if self.link.is_connected() {
-            let mut reports = self.counters.take_reports(true, self.store_time());
-            let last = self.split_last_call(&mut reports);
-            let appended = self.merge_alone(reports).await;
-            self.counters.add_events(appended);
+            let last = self.send_reports(true).await;
             self.exchange(last, true).await;
         }
+    }
+
+    /// Sends the reports that are due, except those that the last call of the flush carries: the function returns
+    /// these.
+    async fn send_reports(&self, is_regular: bool) -> Vec<SyncReport> {
+        let mut reports = self.counters.take_reports(is_regular, self.store_time());
+        let last = self.split_last_call(&mut reports);
+        let events = self.merge_alone(reports).await;
+        self.counters.add_events(events);
+        last
     }
 
     /// Removes the reports that the last call of a flush carries. In a Cluster, each report is a call of its own, and

@@ -77,7 +77,8 @@ local function charge(record)
   op, cost, now, bans = CHARGE, units, now - shift, 0
   local _, new_record, expiry, keeps_expiry = ALGORITHMS[algorithm](record)
   now, bans = at, ban_count
-  return new_record, expiry - shift, keeps_expiry
+  -- Other nodes may report units of the same time, which share the drain.
+  return new_record, max(expiry - shift, shift, 1), keeps_expiry
 end
 
 local function merge()
@@ -100,7 +101,7 @@ local function merge()
   local active = max(count_bits(map), previous)
   local view = counter and string.char(algorithm) .. counter:sub(2) or ''
   local is_due = announced == 0 or announced > now or now - announced >= event_interval
-  if not fits and is_due and #exhausted_events < max_events then
+  if not fits and counter and is_due and #exhausted_events < max_events then
     announced = now
     exhausted_events[#exhausted_events + 1] =
       pack('<Bc24I7BI2', EXHAUSTED_EVENT, id, now, active, #view) .. view
@@ -109,7 +110,7 @@ local function merge()
   if new_record then
     write_counter(new_record, expiry, keeps_expiry)
   elseif record then
-    write_counter(record, reset, true)
+    write_counter(record, max(reset, 1), true)
   end
   results[#results + 1] = pack('<BBI2', MERGED, active, #view) .. view
 end

@@ -15,7 +15,9 @@ use crate::store::fixture::{Rule, limiters};
 use crate::store::{Remote, Store, StoreBounds, StoreHandle, conformance};
 
 mod addresses;
+mod async_fleet;
 mod differential;
+mod merges;
 mod records;
 mod replies;
 #[allow(dead_code, reason = "the integration tests use more of it")]

@@ -1,0 +1,344 @@
+//! Several nodes in async mode on one server.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::server::TestServer;
+use super::{on_a_core, settings};
+use crate::clock::Clock;
+use crate::limit::{Algorithm, Limiter};
+use crate::rules::plan::{
+    BanLength, KeyStatus, OnStoreFailure, Plan, PlanResult, Step, StepOp, StepResult, StoreMode,
+};
+use crate::store::fixture::{Rule, plan};
+use crate::store::{Store, StoreBounds, StoreHandle};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A gateway of one core.
+struct TestNode(Rc<StoreHandle>);
+
+impl TestNode {
+    async fn start(url: &str) -> Self {
+        let settings = super::RedisSettings {
+            timeout: Duration::from_millis(500),
+            ..settings(url)
+        };
+        let store = Store::memory(StoreBounds::keys(10_000));
+        let store = store.shared(settings, 0.5, OnStoreFailure::Local);
+        let handle = StoreHandle::new(Arc::new(store), Clock::System);
+        tokio::task::spawn_local(handle.clone().run());
+        handle.first_attempt().await;
+        Self(handle)
+    }
+
+    async fn apply(&self, plan: &Plan) -> PlanResult {
+        let mut result = PlanResult::default();
+        let now = Clock::System.now();
+        let refusing_rule = self.0.apply(&mut plan.clone(), now, &mut result).await;
+        assert_eq!(refusing_rule, None);
+        result
+    }
+
+    async fn run(&self, step: &Step, key: &str) -> StepResult {
+        let result = self.apply(&plan([(key, step.clone())])).await;
+        result.steps[0]
+    }
+
+    async fn admits(&self, step: &Step, key: &str) -> bool {
+        self.run(step, key).await.status == KeyStatus::Within
+    }
+
+    fn is_down(&self) -> bool {
+        self.0.counters().unwrap().is_down()
+    }
+}
+
+async fn three_nodes(server: &TestServer) -> [TestNode; 3] {
+    let url = server.url();
+    let nodes = [
+        TestNode::start(&url).await,
+        TestNode::start(&url).await,
+        TestNode::start(&url).await,
+    ];
+    until("every node knows the fleet", async || {
+        let fleet = |node: &TestNode| node.0.counters().unwrap().fleet().nodes;
+        nodes.iter().all(|node| fleet(node) == 3)
+    })
+    .await;
+    nodes
+}
+
+/// An async step that admits one unit.
+fn step(name: &str, algorithm: Algorithm, limit: u64) -> Step {
+    let rule = Rule::counting(&(), name, Limiter::new(algorithm, limit, DAY));
+    Step {
+        mode: StoreMode::Async,
+        ..rule.step(StepOp::Admit, 1)
+    }
+}
+
+fn banning(name: &str, limit: u64) -> Step {
+    Step {
+        ban: BanLength::For(DAY),
+        ..step(name, Algorithm::SlidingWindow, limit)
+    }
+}
+
+async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
+    for _ in 0..1_000 {
+        if is_true().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("not in time: {what}");
+}
+
+#[test]
+fn three_nodes_share_a_limit_with_every_algorithm() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let nodes = three_nodes(&server).await;
+        let mut slices = step("async-slices", Algorithm::SlidingWindow, 90);
+        slices.limiter.slices = 12;
+        let steps = [
+            step("async-window", Algorithm::SlidingWindow, 90),
+            step("async-fixed", Algorithm::FixedWindow, 90),
+            step("async-bucket", Algorithm::TokenBucket, 90),
+            step("async-gcra", Algorithm::Gcra, 90),
+            slices,
+        ];
+        for step in &steps {
+            let mut admitted = 0;
+            // 900 requests at about 1,000 per second.
+            for round in 0..300 {
+                for node in &nodes {
+                    admitted += u64::from(node.admits(step, "k").await);
+                }
+                if round % 3 == 0 {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+            }
+            println!("{:?}: {admitted} of 90", step.limiter.algorithm);
+            // N + R·δ + 1 + N·⌊φL/N⌋, with 1,000 per second and δ of 20 ms on a busy machine.
+            assert!(
+                (90..=90 + 3 + 20 + 1 + 18).contains(&admitted),
+                "{admitted}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_ban_reaches_all_nodes_and_so_does_its_end() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let nodes = three_nodes(&server).await;
+        let rule = banning("async-ban", 5);
+        let id = rule.id;
+        while nodes[0].admits(&rule, "k").await {}
+        let check = Step {
+            op: StepOp::CheckBan,
+            ..rule.clone()
+        };
+        for node in &nodes {
+            until("the node knows the ban", async || {
+                let status = node.run(&check, "k").await.status;
+                matches!(status, KeyStatus::Banned { .. })
+            })
+            .await;
+            assert_eq!(node.0.store().bans(Clock::System.now()).len(), 1);
+        }
+        assert!(nodes[1].admits(&rule, "another").await);
+
+        nodes[2].0.unban(id, b"k").await.unwrap();
+        for node in &nodes {
+            until("the node knows the end of the ban", async || {
+                node.admits(&check, "k").await
+            })
+            .await;
+            assert_eq!(node.0.store().bans(Clock::System.now()).len(), 0);
+        }
+        assert!(nodes[0].admits(&rule, "k").await);
+    });
+}
+
+#[test]
+fn the_end_of_a_ban_in_exact_mode_reaches_all_nodes() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let nodes = three_nodes(&server).await;
+        let rule = Step {
+            mode: StoreMode::Exact,
+            ..banning("exact-unban", 2)
+        };
+        let long_key = "k".repeat(1_000);
+        for key in ["k", &long_key] {
+            while nodes[0].admits(&rule, key).await {}
+            for node in &nodes {
+                assert!(!node.admits(&rule, key).await);
+            }
+            nodes[1].0.unban(rule.id, key.as_bytes()).await.unwrap();
+            let check = Step {
+                op: StepOp::CheckBan,
+                ..rule.clone()
+            };
+            for node in &nodes {
+                until("the node knows the end of the ban", async || {
+                    node.admits(&check, key).await
+                })
+                .await;
+            }
+        }
+    });
+}
+
+#[test]
+fn charges_of_responses_ban_a_key() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let nodes = three_nodes(&server).await;
+        let charge = Step {
+            op: StepOp::Charge,
+            ..banning("async-charge", 6)
+        };
+        let check = Step {
+            op: StepOp::CheckBan,
+            ..charge.clone()
+        };
+        for count in 0..7 {
+            let node = &nodes[count % 3];
+            assert!(node.admits(&check, "k").await);
+            node.run(&charge, "k").await;
+        }
+        for node in &nodes {
+            until("the node knows the ban", async || {
+                !node.admits(&check, "k").await
+            })
+            .await;
+        }
+    });
+}
+
+#[test]
+fn a_plan_mixes_both_modes() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let nodes = three_nodes(&server).await;
+        let exact = |name: &str, limit: u64| Step {
+            mode: StoreMode::Exact,
+            ..step(name, Algorithm::SlidingWindow, limit)
+        };
+        let mixed = plan([
+            ("k", exact("mixed-first", 100)),
+            ("k", step("mixed-second", Algorithm::SlidingWindow, 4)),
+            ("k", exact("mixed-third", 100)),
+        ]);
+        let remaining = |result: &PlanResult| -> Vec<(u16, u64)> {
+            let left = |done: &StepResult| (done.step, done.reading.unwrap().remaining);
+            result.steps.iter().map(left).collect()
+        };
+        for left in (0..4).rev() {
+            let result = nodes[0].apply(&mixed).await;
+            assert_eq!(
+                remaining(&result),
+                [(0, 96 + left), (1, left), (2, 96 + left)]
+            );
+        }
+        // The second rule refuses, so the third one does not count.
+        let result = nodes[0].apply(&mixed).await;
+        assert_eq!(remaining(&result), [(0, 95), (1, 0)]);
+        assert_eq!(result.steps[1].status, KeyStatus::Over);
+        let third = plan([("k", exact("mixed-third", 100))]);
+        assert_eq!(remaining(&nodes[1].apply(&third).await), [(0, 95)]);
+    });
+}
+
+#[test]
+fn a_node_decides_alone_while_the_store_is_down() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let port = server.port;
+        let node = TestNode::start(&server.url()).await;
+        let rule = step("async-down", Algorithm::SlidingWindow, 10);
+        let ban_rule = Step {
+            op: StepOp::Charge,
+            ..banning("async-down-ban", 10)
+        };
+        for _ in 0..3 {
+            assert!(node.admits(&rule, "k").await);
+        }
+        drop(server);
+        until("the node notices the outage", async || node.is_down()).await;
+        // The counter is warm, and half of the limit applies.
+        assert!(node.admits(&rule, "k").await);
+        assert!(node.admits(&rule, "k").await);
+        assert!(!node.admits(&rule, "k").await);
+        // The node starts bans by itself.
+        for _ in 0..6 {
+            node.run(&ban_rule, "k").await;
+        }
+        let check = Step {
+            op: StepOp::CheckBan,
+            ..ban_rule.clone()
+        };
+        assert!(!node.admits(&check, "k").await);
+        let open = Step {
+            on_failure: OnStoreFailure::Open,
+            ..rule.clone()
+        };
+        assert!(node.apply(&plan([("k", open)])).await.steps.is_empty());
+        let mut closed = plan([(
+            "k",
+            Step {
+                on_failure: OnStoreFailure::Closed,
+                ..rule.clone()
+            },
+        )]);
+        let mut result = PlanResult::default();
+        let now = Clock::System.now();
+        let refusing_rule = node.0.apply(&mut closed, now, &mut result).await;
+        assert_eq!(refusing_rule, Some(rule.rule));
+
+        let _server = TestServer::try_start("redis-server", port, &[]).unwrap();
+        until("the node notices the end", async || !node.is_down()).await;
+        // What was admitted during the outage still counts.
+        let mut admitted = 0;
+        while node.admits(&rule, "k").await {
+            admitted += 1;
+        }
+        assert_eq!(admitted, 5);
+    });
+}
+
+#[test]
+fn a_node_that_leaves_reports_what_is_left() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let [first, second, third] = three_nodes(&server).await;
+        let rule = step("async-leave", Algorithm::FixedWindow, 90);
+        for _ in 0..10 {
+            assert!(first.admits(&rule, "k").await);
+        }
+        first.0.finish().await;
+        until("the node has left", async || {
+            second.0.counters().unwrap().fleet().nodes == 2
+        })
+        .await;
+        // Only a report of its own shows a node what others have used.
+        for _ in 0..20 {
+            assert!(third.admits(&rule, "k").await);
+        }
+        until("the node has read the fleet's counter", async || {
+            let peek = Step {
+                op: StepOp::Peek,
+                ..rule.clone()
+            };
+            let reading = third.run(&peek, "k").await.reading.unwrap();
+            reading.remaining == 90 - 30
+        })
+        .await;
+    });
+}
