@@ -15,6 +15,7 @@ mod request;
 pub mod sample;
 mod store_reply;
 mod strict;
+mod sync_reply;
 mod template;
 
 pub use answer::answer;
@@ -27,13 +28,14 @@ pub use path::path;
 pub use proxy_header::proxy_header;
 pub use request::request;
 pub use store_reply::store_reply;
+pub use sync_reply::sync_reply;
 pub use template::template;
 
 /// A check of one input.
 pub type Check = fn(&[u8]);
 
 /// All checks, with the names of their targets.
-pub const ALL: [(&str, Check); 11] = [
+pub const ALL: [(&str, Check); 12] = [
     ("answer", answer),
     ("client_hello", client_hello),
     ("configuration", configuration),
@@ -44,5 +46,6 @@ pub const ALL: [(&str, Check); 11] = [
     ("proxy_header", proxy_header),
     ("request", request),
     ("store_reply", store_reply),
+    ("sync_reply", sync_reply),
     ("template", template),
 ];

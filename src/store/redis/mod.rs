@@ -11,6 +11,8 @@ use self::address::RedisAddress;
 use self::health::StoreHealth;
 use self::key_names::KeyNames;
 use self::script::LuaScript;
+use super::async_mode::FleetView;
+use crate::limit::Limiter;
 use crate::rules::plan::{Plan, PlanResult};
 
 pub mod address;
@@ -38,6 +40,26 @@ pub fn read_reply(reply: &[u8], steps: usize) -> Option<PlanResult> {
     let mut result = PlanResult::default();
     decode::decode(reply, 0, steps, &mut result).ok()?;
     Some(result)
+}
+
+/// Reads the three strings of a reply to a report for `limiter`, as the store does. Returns the records of the report and
+/// of all events. `None` if the script cannot have sent it.
+pub fn read_sync_reply(parts: [&[u8]; 3], limiter: &Limiter) -> Option<Vec<FleetView>> {
+    let positions: [&[u8]; 2] = [b"0", b"0"];
+    let parts = parts.into_iter().chain(positions);
+    let parts = parts.map(|part| ::redis::Value::BulkString(part.to_vec()));
+    let reply = ::redis::Value::Array(parts.collect());
+    let (_, reply) = sync_reply::decode(&reply, &[limiter]).ok()?;
+    let reply = reply?;
+    let merged = reply.results.into_iter().filter_map(|result| match result {
+        ReportResult::Merged(view) => Some(view),
+        ReportResult::Banned { .. } => None,
+    });
+    let announced = reply.events.into_iter().filter_map(|event| match event {
+        FleetEvent::Exhausted(_, view) => Some(view),
+        FleetEvent::Ban { .. } | FleetEvent::Unban(_) => None,
+    });
+    Some(merged.chain(announced).collect())
 }
 
 /// The command that applies `plan`, with its script and without a deadline: what a bare client would send. Benchmarks

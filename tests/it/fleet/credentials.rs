@@ -62,7 +62,7 @@ fn a_missing_password_is_reported() {
 fn an_acl_user_needs_few_permissions() {
     let server = TestServer::start(&[]);
     let permissions = "on >user-secret ~lockgate:* resetchannels -@all +evalsha +eval +time +hello +mget +get +set +del +pexpire +lrange +ltrim +lset +rpush \
-                       +zadd +zrem +zcard +zscore +zrange +zremrangebyscore";
+                       +zadd +zrem +zcard +zscore +zrange +zremrangebyscore +xadd +xrange";
     let file = crate::harness::Folder::new();
     let path = file.write("password", "user-secret\n");
     let store = format!(

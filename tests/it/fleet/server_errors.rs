@@ -164,8 +164,8 @@ fn a_lease_whose_reply_is_lost_expires() {
     proxy.swallow_replies(false);
     proxy.swallow(false);
     server.command::<()>("CLIENT KILL TYPE normal SKIPME yes");
-    // Requests on the closed connections notice it.
-    gateway.all_are("/many", 8, 200);
+    // Requests on the closed connections notice it: enough of them that every core gets some.
+    gateway.all_are("/many", 32, 200);
     gateway.recovers("/many");
     let (key, member, left) = lease(&server).unwrap();
     println!("the lease lasts {left} s");

@@ -175,7 +175,8 @@ fn a_known_ban_needs_no_call() {
     let server = TestServer::start(&[]);
     let lines = "limit = 1\nperiod = \"1h\"\nduration = \"1h\"";
     let gateway = FleetConfig::new(&server.url(), &rule("ban", lines)).strict();
-    let gateway = gateway.start();
+    // No heartbeat during the test.
+    let gateway = gateway.store("sync_interval = \"10s\"").start();
     gateway.client().get("/ban").times(2).then(200, 429);
     let calls = || {
         let series = "lockgate_store_roundtrip_seconds_count";

@@ -76,9 +76,12 @@ fn values_of_other_types_are_replaced() {
     gateway.all_are("/slow", 1, 200);
     let mut connection = server.connect();
     let mut keys = keys.lock().unwrap().clone();
-    // The records of all rules but `slow`, a log and the leases. A ban has deleted the other log.
-    assert_eq!(keys.len(), RULES.len() + 3, "{keys:?}");
-    let is_record = |key: &&String| !key.ends_with(":log") && !key.ends_with(":leases");
+    // The records of all rules but `slow`, a log, the leases and the nodes. A ban has deleted the other log.
+    assert_eq!(keys.len(), RULES.len() + 4, "{keys:?}");
+    let is_record = |key: &&String| {
+        let others = [":log", ":leases", "{fleet}nodes"];
+        !others.iter().any(|end| key.ends_with(end))
+    };
     let logs = keys
         .iter()
         .filter(is_record)
