@@ -1,5 +1,6 @@
-//! The errors and warnings of a file, each with a span and help.
+//! The errors, warnings and notes of a file, each with a span and help.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::source::SourceFile;
@@ -8,7 +9,7 @@ use super::{ConfigSource, LintCode, render};
 /// The maximum number of diagnostics shown at once.
 const MOST_SHOWN: usize = 100;
 
-/// The errors and warnings of one file. Nothing is printed here.
+/// The errors, warnings and notes of one file. Nothing is printed here.
 ///
 /// A syntax error is reported once: later errors about these lines, or about settings that may be
 /// missing only because of them, are not shown.
@@ -35,12 +36,12 @@ pub(super) struct UnreadableLines {
     hides_names: bool,
 }
 
-/// One error or warning.
+/// One error, warning or note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Whether the file is still usable.
     pub severity: Severity,
-    /// The code of a warning. `None` for an error.
+    /// The code of a warning. `None` for an error or a note.
     pub code: Option<LintCode>,
     /// The span, in bytes of the source.
     pub span: Range<usize>,
@@ -64,6 +65,8 @@ pub struct RelatedSpan {
 /// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
+    /// The file is valid, and a setting has a consequence that the user may not expect.
+    Note,
     /// The file is valid but suspicious.
     Warning,
     /// The file is unusable.
@@ -111,6 +114,12 @@ impl Diagnostics {
         let warning = self.add(Severity::Warning, span, message.into(), silent);
         warning.code = Some(code);
         warning
+    }
+
+    /// Adds a note and returns it, so that help can be added. `check` prints notes, the gateway does not log them.
+    pub fn note(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
+        let echo = self.is_torn(&span);
+        self.add(Severity::Note, span, message.into(), echo)
     }
 
     /// Silences the warnings with this code that start within `lines`, including warnings added earlier.
@@ -166,15 +175,24 @@ impl Diagnostics {
         list
     }
 
+    /// Returns the `most` most severe diagnostics in file order.
+    fn most_severe(&self, most: usize) -> Vec<&Diagnostic> {
+        let mut list = self.sorted();
+        list.sort_by_key(|d| Reverse(d.severity));
+        list.truncate(most);
+        list.sort_by_key(|d| (d.span.start, d.span.end));
+        list
+    }
+
     /// Returns whether there are warnings.
     pub fn has_warnings(&self) -> bool {
         self.list.iter().any(|d| d.severity == Severity::Warning)
     }
 
-    /// Renders the first 100 diagnostics as text: each starts with `FILE:LINE:COLUMN: error:
+    /// Renders up to 100 diagnostics as text, the severe ones first if there are more: each starts with `FILE:LINE:COLUMN: error:
     /// MESSAGE`, followed by the line with the span marked, and help.
     pub fn render(&self, source: &ConfigSource, color: bool) -> String {
-        let shown = self.sorted().into_iter().take(MOST_SHOWN);
+        let shown = self.most_severe(MOST_SHOWN).into_iter();
         let mut parts: Vec<_> = shown.map(|d| render::one(d, source, color)).collect();
         if let Some(more) = self
             .count()
@@ -288,6 +306,7 @@ impl Severity {
     /// The word before the message.
     pub const fn name(self) -> &'static str {
         match self {
+            Severity::Note => "note",
             Severity::Warning => "warning",
             Severity::Error => "error",
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use annotate_snippets::renderer::{DEFAULT_ERROR_STYLE, DEFAULT_WARNING_STYLE};
+use annotate_snippets::renderer::{DEFAULT_ERROR_STYLE, DEFAULT_NOTE_STYLE, DEFAULT_WARNING_STYLE};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use super::source::SourceFile;
@@ -20,7 +20,8 @@ pub(super) fn one(diagnostic: &Diagnostic, source: &ConfigSource, color: bool) -
     text
 }
 
-/// Renders `FILE:LINE:COLUMN: error: MESSAGE` or `FILE:LINE:COLUMN: warning[CODE]: MESSAGE`.
+/// Renders `FILE:LINE:COLUMN: error: MESSAGE`, `FILE:LINE:COLUMN: warning[CODE]: MESSAGE` or
+/// `FILE:LINE:COLUMN: note: MESSAGE`.
 /// Editors and scripts parse this line.
 fn headline(diagnostic: &Diagnostic, source: &ConfigSource, color: bool) -> String {
     let at = source.position(diagnostic.span.start);
@@ -35,6 +36,9 @@ fn headline(diagnostic: &Diagnostic, source: &ConfigSource, color: bool) -> Stri
         }
         (true, Severity::Warning) => {
             format!("{DEFAULT_WARNING_STYLE}{severity}{DEFAULT_WARNING_STYLE:#}")
+        }
+        (true, Severity::Note) => {
+            format!("{DEFAULT_NOTE_STYLE}{severity}{DEFAULT_NOTE_STYLE:#}")
         }
     };
     let message = one_line(&diagnostic.message);
@@ -51,6 +55,7 @@ fn body(diagnostic: &Diagnostic, source: &ConfigSource, color: bool) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
     };
     let mut group = Group::with_level(level);
     let own = source.part(diagnostic.span.start);

@@ -2,10 +2,10 @@
 
 use super::CounterShape;
 
-/// Declares [`Algorithm`] and its rows from one list: variant, name, capacity, recovery, shape of the counters, and
-/// whether `slices` divides the window.
+/// Declares [`Algorithm`] and its rows from one list: variant, name, capacity, recovery, shape of the counters,
+/// whether `slices` divides the window, and what prevents async mode.
 macro_rules! algorithms {
-    ($($(#[$meta:meta])* $variant:ident $name:literal $capacity:ident $recovery:ident $shape:ident $slices:literal;)*) => {
+    ($($(#[$meta:meta])* $variant:ident $name:literal $capacity:ident $recovery:ident $shape:ident $slices:literal $obstacle:expr;)*) => {
         /// An algorithm for counting requests.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub enum Algorithm {
@@ -32,6 +32,7 @@ macro_rules! algorithms {
                         recovery: RecoveryKind::$recovery,
                         shape: CounterShape::$shape,
                         has_slices: $slices,
+                        async_obstacle: $obstacle,
                     },)*
                 }
             }
@@ -42,19 +43,19 @@ macro_rules! algorithms {
 algorithms! {
     /// Two counters, the older one weighted by the share of its window that is still in the sliding window.
     #[default]
-    SlidingWindow "sliding_window" Limit Expires Words true;
+    SlidingWindow "sliding_window" Limit Expires Words true None;
     /// One counter per window.
-    FixedWindow "fixed_window" Limit Expires Words false;
+    FixedWindow "fixed_window" Limit Expires Words false None;
     /// The time of every unit.
-    SlidingLog "sliding_log" Limit Expires Log false;
+    SlidingLog "sliding_log" Limit Expires Log false Some("it needs the time of every unit");
     /// A bucket of tokens that refills evenly.
-    TokenBucket "token_bucket" Burst Refills Words false;
+    TokenBucket "token_bucket" Burst Refills Words false None;
     /// A queue that drains evenly.
-    LeakyBucket "leaky_bucket" Queue Refills Words false;
+    LeakyBucket "leaky_bucket" Queue Refills Words false Some("it needs the exact order of requests");
     /// The generic cell rate algorithm: the theoretical arrival time of the next unit.
-    Gcra "gcra" Burst Refills Words false;
+    Gcra "gcra" Burst Refills Words false None;
     /// The number of requests in flight.
-    Concurrency "concurrency" Limit Released Leases false;
+    Concurrency "concurrency" Limit Released Leases false Some("it needs the exact number of requests in flight");
 }
 
 /// The properties of an algorithm that other modules use.
@@ -70,6 +71,8 @@ pub struct AlgorithmRow {
     pub shape: CounterShape,
     /// Whether the setting `slices` divides its window.
     pub has_slices: bool,
+    /// Why the gateways of a fleet cannot share its counters in async mode. `None` if they can.
+    pub async_obstacle: Option<&'static str>,
 }
 
 /// What limits the units that a limiter admits at once.
@@ -110,5 +113,10 @@ impl Algorithm {
     /// Whether the algorithm has the setting `burst`.
     pub const fn has_burst(self) -> bool {
         matches!(self.row().capacity, CapacityKind::Burst)
+    }
+
+    /// Whether the gateways of a fleet can share its counters in async mode.
+    pub const fn can_count_async(self) -> bool {
+        self.row().async_obstacle.is_none()
     }
 }

@@ -11,7 +11,7 @@ use super::registry::RuleRegistry;
 use crate::clock::Timestamp;
 use crate::decision::RuleIndex;
 use crate::limit::concurrency::LeaseId;
-use crate::limit::{CounterReading, Limiter};
+use crate::limit::{Algorithm, CounterReading, Limiter};
 
 /// The counter operations that a store must carry out at once for one request.
 #[derive(Clone, Debug, Default)]
@@ -243,6 +243,16 @@ impl StoreMode {
         match self {
             StoreMode::Exact => "exact",
             StoreMode::Async => "async",
+        }
+    }
+
+    /// The mode for a counter of `algorithm`: exact if the algorithm cannot be counted in async mode.
+    #[inline]
+    pub const fn for_algorithm(self, algorithm: Algorithm) -> StoreMode {
+        if algorithm.can_count_async() {
+            self
+        } else {
+            StoreMode::Exact
         }
     }
 }

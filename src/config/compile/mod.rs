@@ -94,6 +94,7 @@ impl CompileContext<'_> {
             responses: ResponseTemplates::new(file, cx),
             upstreams: &upstreams,
             on_store_failure: file.store.redis.on_failure.value,
+            store_mode: file.store.redis.mode.value,
         };
         let rules = rules::rules(file, &shared, cx);
         let routes = routes::routes(&file.routes, &upstreams, cx);

@@ -16,6 +16,7 @@ use crate::expr::{self, ExprEnv, Predicate};
 use crate::facts::fields::FieldTable;
 use crate::rules::{
     BanLength, CandidateLimit, Key, LimitJitter, OnStoreFailure, Rule, RuleId, RuleScope, RuleSet,
+    StoreMode,
 };
 
 /// The compiled rules with their resources.
@@ -38,6 +39,8 @@ pub struct RuleCompiler<'a> {
     pub upstreams: &'a UpstreamBlueprints,
     /// What a rule does during a store outage, unless it has a setting of its own.
     pub on_store_failure: OnStoreFailure,
+    /// How a rule shares its counters, unless it has a setting of its own.
+    pub store_mode: StoreMode,
 }
 
 /// Compiles the enabled rules. Disabled rules are only checked.
@@ -104,6 +107,7 @@ impl RuleCompiler<'_> {
                 .on_store_failure
                 .as_ref()
                 .map_or(self.on_store_failure, |own| own.value),
+            store_mode: self.store_mode(written),
             ..Rule::new(name.as_str().into(), RuleId::unregistered(identity), scope)
         };
         let upstream = written.upstream.as_ref();
@@ -112,6 +116,13 @@ impl RuleCompiler<'_> {
             divert: upstream.and_then(|name| self.upstreams.index(&name.value)),
         };
         Some((rule, resources))
+    }
+
+    /// How the rule shares its counters. A deny rule has none, so its mode has no effect.
+    fn store_mode(&self, written: &file::RuleSettings) -> StoreMode {
+        let own = written.store_mode.as_ref();
+        let requested = own.map_or(self.store_mode, |own| own.value);
+        requested.for_algorithm(written.algorithm.value)
     }
 
     fn scope(

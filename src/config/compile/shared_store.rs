@@ -30,7 +30,7 @@ pub(super) fn shared_store(
     let redis = RedisSettings {
         address: table.url.value.clone(),
         timeout: table.timeout.value,
-        sync_interval: std::time::Duration::from_millis(100),
+        sync_interval: table.sync_interval.value,
         prefix: table.prefix.value.clone(),
         username: Some(table.username.value.clone()).filter(|name| !name.is_empty()),
         password: password(table, cx),
@@ -55,6 +55,8 @@ pub(super) fn summary(file: &ConfigFile) -> Option<String> {
         span: _,
         url,
         timeout,
+        mode: _,
+        sync_interval,
         on_failure: _,
         local_fraction,
         prefix,
@@ -65,10 +67,11 @@ pub(super) fn summary(file: &ConfigFile) -> Option<String> {
         private_key,
     } = &file.store.redis;
     let connection = (&url.value, &timeout.value, &local_fraction.value);
+    let sync_interval = &sync_interval.value;
     let names = (&prefix.value, &username.value);
     let files = [password_file, ca, certificate, private_key].map(|file| &file.value);
     let is_shared = file.store.kind.value == StoreKind::Redis;
-    is_shared.then(|| format!("{connection:?} {names:?} {files:?}"))
+    is_shared.then(|| format!("{connection:?} {sync_interval:?} {names:?} {files:?}"))
 }
 
 /// Settings of a shared store have no effect on the memory store.
@@ -76,9 +79,14 @@ fn warn_of_unused(file: &ConfigFile, cx: &mut CompileContext<'_>) {
     let table = &file.store.redis;
     let is_written = table.span != file.store.span;
     let section = is_written.then_some((&table.span, "[store.redis]"));
-    let rules = file.rules.iter();
-    let rules = rules.filter_map(|rule| rule.on_store_failure.as_ref());
-    let rules = rules.map(|setting| (&setting.span, "on_store_failure"));
+    let rules = file.rules.iter().flat_map(|rule| {
+        let on_failure = rule.on_store_failure.as_ref();
+        let on_failure = on_failure.map(|setting| (&setting.span, "on_store_failure"));
+        let mode = rule.store_mode.as_ref();
+        on_failure
+            .into_iter()
+            .chain(mode.map(|setting| (&setting.span, "store_mode")))
+    });
     for (span, name) in section.into_iter().chain(rules) {
         let message = format!("`{name}` has no effect: `store.kind` is \"memory\"");
         cx.diagnostics

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::HeaderName;
 use toml::de::DeValue;
 
-use super::store::ON_FAILURE;
+use super::store::{MODES, ON_FAILURE};
 use super::{name, rule_checks};
 use crate::config::scalar::{
     SettingType, ValueError, between, boolean, choice, duration, duration_or_seconds, filled,
@@ -17,7 +17,7 @@ use crate::config::section::SectionReader;
 use crate::config::{Spanned, Text};
 use crate::decision::Action;
 use crate::limit::Algorithm;
-use crate::rules::{HeaderStyle, MissingPart, OnStoreFailure};
+use crate::rules::{HeaderStyle, MissingPart, OnStoreFailure, StoreMode};
 
 /// One of `[[rules]]`. Cloudflare's setting names are already translated.
 #[derive(Clone, Debug)]
@@ -74,6 +74,8 @@ pub struct RuleSettings {
     pub headers: Spanned<HeaderStyle>,
     /// What the rule does during a store outage. `None` for the value of `[store.redis]`.
     pub on_store_failure: Option<Spanned<OnStoreFailure>>,
+    /// How the rule shares its counters. `None` for the value of `[store.redis]`.
+    pub store_mode: Option<Spanned<StoreMode>>,
 }
 
 /// The cost of a request.
@@ -143,7 +145,6 @@ const ALIASES: [(&str, &str); 5] = [
 ];
 
 pub(super) fn rule(s: &mut SectionReader<'_, '_>) -> RuleSettings {
-    s.later(&["store_mode"]);
     for (ours, theirs) in ALIASES {
         s.alias(ours, theirs);
     }
@@ -189,6 +190,7 @@ fn values(s: &mut SectionReader<'_, '_>) -> RuleSettings {
         missing: s.or("missing", choice(MISSING, &[]), MissingPart::Group),
         headers: s.or("headers", choice(HEADERS, &[]), HeaderStyle::Standard),
         on_store_failure: s.optional("on_store_failure", choice(ON_FAILURE, &[])),
+        store_mode: s.optional("store_mode", choice(MODES, &[])),
     }
 }
 

@@ -7,9 +7,10 @@ use super::rule::known_algorithm;
 use super::{CostSettings, RuleSettings};
 use crate::config::section::SectionReader;
 use crate::config::suggest::either;
-use crate::config::{Diagnostics, limiter};
+use crate::config::{Diagnostics, Spanned, limiter};
 use crate::decision::Action;
-use crate::limit::{Algorithm, CapacityKind, Limiter};
+use crate::limit::{Algorithm, AlgorithmRow, CapacityKind, Limiter};
+use crate::rules::StoreMode;
 
 /// Returns whether an algorithm has a setting.
 type HasSetting = fn(Algorithm) -> bool;
@@ -62,6 +63,7 @@ fn quota(s: &mut SectionReader<'_, '_>, limit: Range<usize>, rule: &RuleSettings
         return;
     };
     by_algorithm(s, algorithm);
+    by_store_mode(s, algorithm, rule);
     if !s.has("period") && !s.is_misspelt("period") && !algorithm.holds_leases() {
         s.out
             .lacks(limit, "a limit requires `period`")
@@ -73,6 +75,29 @@ fn quota(s: &mut SectionReader<'_, '_>, limit: Range<usize>, rule: &RuleSettings
             .error(rule.action.span.clone(), message)
             .help("use `block`, or `algorithm = \"leaky_bucket\"` to queue requests");
     }
+}
+
+/// Refuses async mode for an algorithm that cannot be counted in that mode.
+fn by_store_mode(s: &mut SectionReader<'_, '_>, algorithm: Algorithm, rule: &RuleSettings) {
+    let is_async = |mode: &&Spanned<StoreMode>| mode.value == StoreMode::Async;
+    let Some(mode) = rule.store_mode.as_ref().filter(is_async) else {
+        return;
+    };
+    let AlgorithmRow {
+        name,
+        async_obstacle: Some(obstacle),
+        ..
+    } = algorithm.row()
+    else {
+        return;
+    };
+    let others = Algorithm::ALL.into_iter().filter(|a| a.can_count_async());
+    let others: Vec<&str> = others.map(|other| other.row().name).collect();
+    let message = format!("`{name}` cannot be counted in async mode: {obstacle}");
+    s.out.error(mode.span.clone(), message).help(format!(
+        "write `store_mode = \"exact\"`, or use {}",
+        either(&others)
+    ));
 }
 
 /// Refuses settings that have no effect in a deny rule.

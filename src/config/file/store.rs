@@ -14,7 +14,7 @@ use crate::config::scalar::{
 use crate::config::schema::{self, ExampleValue, ValueSchema};
 use crate::config::section::{Raw, SectionReader};
 use crate::config::{Spanned, Text};
-use crate::rules::OnStoreFailure;
+use crate::rules::{OnStoreFailure, StoreMode};
 use crate::store::redis::address::RedisAddress;
 
 /// `[store]`.
@@ -43,6 +43,10 @@ pub struct RedisTableSettings {
     pub url: Spanned<RedisAddress>,
     /// How long a request waits for the store. Default 25 ms.
     pub timeout: Spanned<Duration>,
+    /// How rules share their counters. Default exact.
+    pub mode: Spanned<StoreMode>,
+    /// In async mode, how often a gateway reports what it has admitted. Default 100 ms.
+    pub sync_interval: Spanned<Duration>,
     /// What rules do during a store outage. Default local.
     pub on_failure: Spanned<OnStoreFailure>,
     /// The share of each limit that one gateway enforces during a store outage. Default 0.5.
@@ -106,11 +110,19 @@ pub(super) const ON_FAILURE: &[(&str, OnStoreFailure)] = &[
     ("closed", OnStoreFailure::Closed),
 ];
 
+/// How rules can share their counters.
+pub(super) const MODES: &[(&str, StoreMode)] = &[
+    (StoreMode::Exact.name(), StoreMode::Exact),
+    (StoreMode::Async.name(), StoreMode::Async),
+];
+
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 const DEFAULT_PREFIX: &str = "lockgate:";
 const LONGEST_PREFIX: usize = 64;
 const MILLISECOND: Duration = Duration::from_millis(1);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(10);
+const SHORTEST_SYNC: Duration = Duration::from_millis(10);
+const LONGEST_SYNC: Duration = Duration::from_secs(10);
 
 pub(super) fn store(s: &mut SectionReader<'_, '_>) -> StoreSettings {
     StoreSettings {
@@ -135,11 +147,13 @@ fn redis(s: &mut SectionReader<'_, '_>) -> RedisTableSettings {
 
 fn redis_table(s: &mut SectionReader<'_, '_>) -> RedisTableSettings {
     let default = RedisTableSettings::defaults(s.span());
-    s.later(&["mode", "sync_interval"]);
     let timeout = between(MILLISECOND, LONGEST_TIMEOUT, duration());
+    let sync_interval = between(SHORTEST_SYNC, LONGEST_SYNC, duration());
     let mut table = RedisTableSettings {
         url: s.or("url", url(), default.url.value),
         timeout: s.or("timeout", timeout, default.timeout.value),
+        mode: s.or("mode", choice(MODES, &[]), StoreMode::Exact),
+        sync_interval: s.or("sync_interval", sync_interval, default.sync_interval.value),
         on_failure: s.or("on_failure", choice(ON_FAILURE, &[]), OnStoreFailure::Local),
         local_fraction: s.or(
             "local_fraction",
@@ -204,6 +218,8 @@ impl RedisTableSettings {
         Self {
             url: Spanned::new(address, span.clone()),
             timeout: Spanned::new(Duration::from_millis(25), span.clone()),
+            mode: Spanned::new(StoreMode::Exact, span.clone()),
+            sync_interval: Spanned::new(Duration::from_millis(100), span.clone()),
             on_failure: Spanned::new(OnStoreFailure::Local, span.clone()),
             local_fraction: Spanned::new(0.5, span.clone()),
             prefix: Spanned::new(DEFAULT_PREFIX.to_owned(), span.clone()),

@@ -1,7 +1,8 @@
-//! Warnings: settings that are valid but would cause an outage or admit abuse.
+//! Warnings: settings that are valid but would cause an outage or admit abuse. Notes: settings that work, with a
+//! consequence that the user may not expect.
 //!
 //! Warnings never change what a rule does. A warning is given only if the mistake is certain; a
-//! disabled rule gets none. Each has a code in [`LintCode::TABLE`].
+//! disabled rule gets none. Each has a code in [`LintCode::TABLE`]. A note has no code: a setting in the file removes it.
 
 mod allow;
 mod codes;
@@ -11,6 +12,7 @@ mod keys;
 mod order;
 mod reads;
 mod routes;
+mod store_mode;
 mod values;
 
 #[cfg(test)]
@@ -56,13 +58,13 @@ struct ParsedExpr<'a> {
     outline: ExprOutline,
 }
 
-/// Collects warnings.
+/// Collects warnings and notes.
 struct Warnings<'a> {
     source: &'a ConfigSource,
     out: &'a mut Diagnostics,
 }
 
-/// Adds the warnings of a file that compiled.
+/// Adds the warnings and notes of a file that compiled.
 pub(super) fn warn(compiled: &CompiledConfig<'_>, out: &mut Diagnostics) {
     let rules = linted_rules(compiled);
     let file = compiled.file;
@@ -80,6 +82,7 @@ pub(super) fn warn(compiled: &CompiledConfig<'_>, out: &mut Diagnostics) {
         }
         reads::warn(rule, compiled, &mut warnings);
         counting::warn(rule, &rules, file, &mut warnings);
+        store_mode::note(rule, file, &mut warnings);
     }
     routes::warn(file, &mut warnings);
 }
@@ -167,6 +170,11 @@ impl Warnings<'_> {
         message: impl Into<String>,
     ) -> &mut Diagnostic {
         self.out.warning(code, span.clone(), message)
+    }
+
+    /// Adds a note at a span of the file.
+    fn note(&mut self, span: &Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
+        self.out.note(span.clone(), message)
     }
 
     /// Adds a warning at a span of an expression.

@@ -8,6 +8,7 @@ mod keys;
 mod order;
 mod reads;
 mod routes;
+mod store_mode;
 mod values;
 
 use crate::clock::Clock;
@@ -16,7 +17,7 @@ use crate::config::{self, ConfigSource, Diagnostics};
 const TLS: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n[listeners.tls]\n";
 const PLAIN: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n";
 
-/// Returns the warnings of a file, except the one about the development certificate.
+/// Returns the warnings and notes of a file, except the one about the development certificate.
 fn warnings(text: &str) -> Vec<String> {
     let source = ConfigSource::new("gateway.toml", text);
     let mut diagnostics = Diagnostics::new();

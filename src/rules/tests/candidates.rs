@@ -9,7 +9,7 @@ use super::deciding::{banned, events, found_for, over, within};
 use super::{Ask, answered, key, rule, separate, set};
 use crate::decision::{Action, Decision, RuleEventKind, Verdict};
 use crate::limit::{Algorithm, CounterReading, Limiter};
-use crate::rules::KeyStatus;
+use crate::rules::{KeyStatus, StoreMode};
 
 const OTHER: RuleId = RuleId {
     identity: 9,
@@ -37,6 +37,27 @@ fn a_candidate_precedes_its_rule_and_has_its_own_counter() {
     // It never ends evaluation, and it adds no wait.
     assert!(!candidate.is_terminal && !candidate.peek_after_end);
     assert!(own.is_terminal && own.peek_after_end);
+}
+
+#[test]
+fn a_candidate_is_exact_if_its_algorithm_cannot_be_counted_in_async_mode() {
+    for (own, algorithm, expected) in [
+        (StoreMode::Async, Algorithm::Gcra, StoreMode::Async),
+        (StoreMode::Async, Algorithm::SlidingLog, StoreMode::Exact),
+        (StoreMode::Async, Algorithm::LeakyBucket, StoreMode::Exact),
+        (StoreMode::Async, Algorithm::Concurrency, StoreMode::Exact),
+        (StoreMode::Exact, Algorithm::Gcra, StoreMode::Exact),
+    ] {
+        let limiter = Limiter::new(algorithm, 2, Duration::from_secs(60));
+        let tried = Rule {
+            candidate: Some(CandidateLimit { id: OTHER, limiter }),
+            store_mode: own,
+            ..tried()
+        };
+        let plan = plan(&set([tried]), &Ask::post("/a"));
+        let modes: Vec<_> = plan.steps.iter().map(|step| step.mode).collect();
+        assert_eq!(modes, [expected, own], "{algorithm:?}");
+    }
 }
 
 #[test]

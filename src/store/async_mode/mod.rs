@@ -15,6 +15,7 @@
 //!    [`KeyState::confirm`] with the view that the store returned, or [`KeyState::report_failed`].
 //! 4. [`KeyState::learn`] for each event of the store about the key, after the views of the same reply.
 //!
+//! [`Algorithm::can_count_async`](crate::limit::Algorithm::can_count_async) tells which algorithms are supported.
 //! Nothing here starts a ban: the store does, from the record and [`KeyReport::refused_cost`].
 
 mod demand;
@@ -32,19 +33,7 @@ mod properties;
 mod tests;
 
 use crate::clock::Timestamp;
-use crate::limit::{Algorithm, Counter, Limiter, MAX_LIMIT};
-
-/// Whether the limiter can be counted in async mode. `sliding_log` needs the time of every unit, and
-/// `leaky_bucket` and `concurrency` need an exact order of requests.
-pub const fn is_supported(limiter: &Limiter) -> bool {
-    matches!(
-        limiter.algorithm,
-        Algorithm::SlidingWindow
-            | Algorithm::FixedWindow
-            | Algorithm::TokenBucket
-            | Algorithm::Gcra
-    )
-}
+use crate::limit::{Counter, Limiter, MAX_LIMIT};
 
 /// The units that `counter` holds at `now`, also those above the limit; at most [`MAX_LIMIT`].
 pub fn used_units(limiter: &Limiter, counter: &mut Counter, now: Timestamp) -> u64 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::limit::Algorithm;
 
 /// The start of a window of any whole number of seconds below a minute.
 const START: u64 = 1_767_225_600 * 1_000_000;
