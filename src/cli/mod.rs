@@ -85,7 +85,7 @@ enum Product {
 #[derive(Args, Debug)]
 struct ConfigArg {
     /// The configuration file.
-    #[arg(long, env = "LOCKGATE_CONFIG", default_value = "gateway.toml")]
+    #[arg(short, long, env = "LOCKGATE_CONFIG", default_value = "gateway.toml")]
     config: PathBuf,
 }
 

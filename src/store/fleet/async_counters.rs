@@ -1,6 +1,5 @@
 //! The counters of async mode on this node: every step is decided from them, without a call.
 
-use std::ops::DerefMut;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -171,37 +170,33 @@ impl AsyncCounters {
         self.is_used.store(true, Ordering::Relaxed);
         let key = step.key();
         let mut table = self.shard(key).lock();
-        if let Some(entry) = table.get(key)
-            && let Some(ban) = step.apply_news(entry)
-        {
+        let entry = match step.op {
+            StepOp::Admit | StepOp::Charge => {
+                let new = || KeyState::new(&step.step.limiter);
+                Some(table.get_or_insert(key, step.now, new))
+            }
+            StepOp::Peek | StepOp::CheckBan | StepOp::Always => table.get(key),
+        };
+        let Some(entry) = entry else {
+            return step.run_on_new_key();
+        };
+        if let Some(ban) = step.apply_news(entry) {
             // From now on the ban is in the table of bans.
             table.remove(key);
             drop(table);
             return step.learn_ban(ban);
         }
         match step.op {
-            StepOp::Admit | StepOp::Charge => self.count(step, table),
-            StepOp::Peek => step.peek(table.get(key)),
-            StepOp::CheckBan | StepOp::Always => step.without_counter(KeyStatus::Within),
+            StepOp::Admit | StepOp::Charge => {}
+            StepOp::Peek => return step.peek(&mut entry.state),
+            StepOp::CheckBan | StepOp::Always => return step.without_counter(KeyStatus::Within),
         }
-    }
-
-    /// Runs a step that counts, for a key that is not banned.
-    fn count(
-        &self,
-        step: &AsyncStep<'_>,
-        mut table: impl DerefMut<Target = KeyTable>,
-    ) -> StepResult {
-        let (key, limiter) = (step.key(), &step.step.limiter);
-        let entry = table.get_or_insert(key, step.now, || KeyState::new(limiter));
-        entry.slot = step.step.id.slot;
-        let counted = step.count(&mut entry.state, self.fleet());
-        if step.is_alone && counted.must_ban {
+        let counted = step.count(entry, self.fleet());
+        if counted.must_ban && step.is_alone {
             table.remove(key);
             drop(table);
             return step.start_ban();
         }
-        entry.touch(limiter, step.now, &counted.reading);
         let was_queued = entry.queued;
         entry.queued = was_queued.max(counted.report);
         drop(table);

@@ -90,18 +90,30 @@ impl AsyncStep<'_> {
             .ban_now(self.plan, self.index, self.step, self.now)
     }
 
-    /// Reads the counter. `None` is a key that has counted nothing.
-    pub(super) fn peek(&self, entry: Option<&mut KeyEntry>) -> StepResult {
-        let limiter = &self.step.limiter;
-        let reading = match entry {
-            Some(entry) => entry.state.peek(limiter, self.now, self.step.cost),
-            None => KeyState::new(limiter).peek(limiter, self.now, self.step.cost),
-        };
+    /// Runs a step that does not count, for a key that has counted nothing.
+    pub(super) fn run_on_new_key(&self) -> StepResult {
+        if self.op == StepOp::Peek {
+            self.peek(&mut KeyState::new(&self.step.limiter))
+        } else {
+            self.without_counter(KeyStatus::Within)
+        }
+    }
+
+    /// Reads the counter.
+    pub(super) fn peek(&self, state: &mut KeyState) -> StepResult {
+        let reading = state.peek(&self.step.limiter, self.now, self.step.cost);
         self.result(reading, false)
     }
 
-    /// Admits or charges the cost.
-    pub(super) fn count(&self, state: &mut KeyState, fleet: FleetInfo) -> CountResult {
+    /// Admits or charges the cost, and keeps the entry as long as its counter needs.
+    pub(super) fn count(&self, entry: &mut KeyEntry, fleet: FleetInfo) -> CountResult {
+        let counted = self.count_on(&mut entry.state, fleet);
+        entry.slot = self.step.id.slot;
+        entry.touch(&self.step.limiter, self.now, &counted.reading);
+        counted
+    }
+
+    fn count_on(&self, state: &mut KeyState, fleet: FleetInfo) -> CountResult {
         let (limiter, now, cost) = (&self.step.limiter, self.now, self.step.cost);
         let fleet = if self.is_alone {
             FleetInfo { nodes: 1, ..fleet }

@@ -4,6 +4,7 @@
 //! furthest below its limit.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
@@ -20,12 +21,25 @@ const NEWS_LIFETIME: Duration = Duration::from_secs(10);
 /// The keys of one shard. The map has a keyed hash, so clients cannot choose keys that share a bucket.
 #[derive(Debug)]
 pub(super) struct KeyTable {
-    index: HashMap<FleetKey, u32>,
+    index: HashMap<FleetKey, u32, KeyedHash>,
     entries: Vec<KeyEntry>,
     capacity: usize,
     /// The entry at which the next eviction starts.
     hand: usize,
     evicted: u64,
+}
+
+/// A keyed hash of a [`FleetKey`], whose bits come from a SHA-256: one multiplication with secret numbers.
+#[derive(Clone, Copy, Debug)]
+struct KeyedHash {
+    secret: u64,
+    factor: u64,
+}
+
+/// A hash of one key with the numbers of a [`KeyedHash`].
+struct KeyHasher {
+    numbers: KeyedHash,
+    hash: u64,
 }
 
 /// A key in async mode.
@@ -70,7 +84,7 @@ impl KeyTable {
     /// A table of at least one key.
     pub(super) fn new(capacity: usize) -> Self {
         Self {
-            index: HashMap::new(),
+            index: HashMap::with_hasher(KeyedHash::random()),
             entries: Vec::new(),
             capacity: capacity.max(1),
             hand: 0,
@@ -164,6 +178,47 @@ impl KeyTable {
             *replaced = entry;
         }
         least
+    }
+}
+
+// === impl KeyedHash ===
+
+impl KeyedHash {
+    fn random() -> Self {
+        Self {
+            secret: getrandom::u64().unwrap_or_default(),
+            factor: getrandom::u64().unwrap_or_default() | 1,
+        }
+    }
+}
+
+impl BuildHasher for KeyedHash {
+    type Hasher = KeyHasher;
+
+    fn build_hasher(&self) -> KeyHasher {
+        KeyHasher {
+            numbers: *self,
+            hash: self.secret,
+        }
+    }
+}
+
+// === impl KeyHasher ===
+
+impl Hasher for KeyHasher {
+    fn write_u64(&mut self, word: u64) {
+        let product = u128::from(self.hash ^ word) * u128::from(self.numbers.factor);
+        self.hash = (product >> 64) as u64 ^ product as u64;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes
+            .iter()
+            .for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn finish(&self) -> u64 {
+        self.hash
     }
 }
 
