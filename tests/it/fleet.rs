@@ -2,7 +2,9 @@
 //!
 //! The gateways and the servers are real processes. The tests skip nothing: `redis-server` must be installed.
 
+mod async_mode;
 mod certificates;
+mod clock_jumps;
 mod cluster;
 mod credentials;
 mod fake_server;

@@ -18,9 +18,11 @@ impl RecentDemand {
         self.units * (-now.since(self.at).as_secs_f64()).exp()
     }
 
-    /// Adds the units of one request.
-    pub(super) fn add(&mut self, now: Timestamp, units: u64) {
-        self.units = self.rate(now) + units as f64;
+    /// Adds the units of one request. Returns the units per second before it.
+    pub(super) fn add(&mut self, now: Timestamp, units: u64) -> f64 {
+        let rate = self.rate(now);
+        self.units = rate + units as f64;
         self.at = now;
+        rate
     }
 }

@@ -112,8 +112,7 @@ impl KeyState {
     ) -> AsyncDecision {
         self.age(limiter, now, fleet);
         let before = self.estimate.peek(limiter, now, cost);
-        let rate = self.demand.rate(now) * self.active_nodes(now, fleet);
-        self.demand.add(now, cost);
+        let rate = self.demand.add(now, cost) * self.active_nodes(now, fleet);
         if !before.fits {
             self.exhausted = true;
             self.refused_cost = smaller_cost(self.refused_cost, cost);
@@ -142,8 +141,7 @@ impl KeyState {
         fleet: &FleetInfo,
     ) -> AsyncDecision {
         self.age(limiter, now, fleet);
-        let rate = self.demand.rate(now) * self.active_nodes(now, fleet);
-        self.demand.add(now, cost);
+        let rate = self.demand.add(now, cost) * self.active_nodes(now, fleet);
         let reading = self.estimate.charge(limiter, now, cost, 0);
         self.exhausted |= !reading.fits;
         self.add_debt(now, cost);

@@ -13,6 +13,8 @@ use crate::harness::{Client, wait_until};
 
 const LIMIT: usize = 20;
 
+const ASYNC_LIMIT: usize = 60;
+
 /// The clients of the limit, each with a counter in some slot.
 const CLIENTS: usize = 12;
 
@@ -250,4 +252,54 @@ fn traffic_goes_on_while_a_cluster_changes() {
     });
     recovered(&fleet);
     limit_is_exact(&fleet, "killed");
+}
+
+/// In async mode, each report is a call of its own, and events have a slot of their own.
+#[test]
+fn gateways_in_async_mode_share_limits_and_bans_through_a_cluster() {
+    let cluster = TestCluster::start();
+    let key = "key = ['http.request.headers[\"x-key\"]']\nperiod = \"24h\"";
+    let rules = rule("many", &format!("{key}\nlimit = 1000000"))
+        + &rule("limited", &format!("{key}\nlimit = {ASYNC_LIMIT}"))
+        + &rule(
+            "ban",
+            &format!("{key}\nlimit = {ASYNC_LIMIT}\nduration = \"1h\""),
+        );
+    let config = FleetConfig::new(&cluster.url(), &rules);
+    let config = config.store("mode = \"async\"\ntimeout = \"250ms\"");
+    let fleet = [config.start(), config.start()];
+    // The fleet has two nodes, which takes an exchange to be known.
+    thread::sleep(Duration::from_millis(500));
+    for number in 0..CLIENTS {
+        let key = format!("async-{number}");
+        let send = |n: usize| client(&fleet[n % 2], &key).get("/limited").send();
+        let statuses = (0..3 * ASYNC_LIMIT).map(|n| send(n).status);
+        let admitted = statuses.filter(|status| *status == 200).count();
+        // N + R·δ + 1 + N·⌊φL/N⌋, for ten requests until a report is merged on a busy machine. Alone, the two gateways
+        // would admit 120.
+        let most = ASYNC_LIMIT + 2 + 10 + 1 + ASYNC_LIMIT / 5;
+        assert!(
+            (ASYNC_LIMIT..=most).contains(&admitted),
+            "{key}: {admitted}"
+        );
+    }
+    let ban = |gateway: &FleetGateway| client(gateway, "banned").get("/ban").send();
+    wait_until("the Cluster bans the key", || {
+        ban(&fleet[0]).status == 429 && !fleet[0].logged("INFO  banned").is_empty()
+    });
+    wait_until("the other gateway knows the ban", || {
+        ban(&fleet[1]).status == 429
+    });
+    assert_eq!(fleet[0].all_errors() + fleet[1].all_errors(), 0.0);
+
+    Traffic::during(&fleet[0], "killed master in async mode", || {
+        let master = cluster.with_role("master", 0);
+        master.signal("KILL");
+        thread::sleep(Duration::from_secs(2));
+        cluster.is_healed(&[master.pid]);
+    });
+    for gateway in &fleet {
+        wait_until("the gateway is back", || !gateway.is_down());
+        assert_eq!(ban(gateway).status, 429);
+    }
 }

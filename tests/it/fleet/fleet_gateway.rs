@@ -95,7 +95,8 @@ impl FleetConfig {
         FleetGateway { process }
     }
 
-    fn text(&self) -> String {
+    /// The text of gateway.toml.
+    pub fn text(&self) -> String {
         let Self {
             url, store, rules, ..
         } = self;
