@@ -93,8 +93,7 @@ impl CompileContext<'_> {
             keys,
             responses: ResponseTemplates::new(file, cx),
             upstreams: &upstreams,
-            on_store_failure: file.store.redis.on_failure.value,
-            store_mode: file.store.redis.mode.value,
+            shared_store: &file.store.redis,
         };
         let rules = rules::rules(file, &shared, cx);
         let routes = routes::routes(&file.routes, &upstreams, cx);

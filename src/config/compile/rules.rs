@@ -15,8 +15,7 @@ use crate::decision::RuleIndex;
 use crate::expr::{self, ExprEnv, Predicate};
 use crate::facts::fields::FieldTable;
 use crate::rules::{
-    BanLength, CandidateLimit, Key, LimitJitter, OnStoreFailure, Rule, RuleId, RuleScope, RuleSet,
-    StoreMode,
+    BanLength, CandidateLimit, Key, LimitJitter, Rule, RuleId, RuleScope, RuleSet, StoreMode,
 };
 
 /// The compiled rules with their resources.
@@ -37,10 +36,8 @@ pub struct RuleCompiler<'a> {
     pub responses: ResponseTemplates<'a>,
     /// The upstreams that rules can name.
     pub upstreams: &'a UpstreamBlueprints,
-    /// What a rule does during a store outage, unless it has a setting of its own.
-    pub on_store_failure: OnStoreFailure,
-    /// How a rule shares its counters, unless it has a setting of its own.
-    pub store_mode: StoreMode,
+    /// How rules use the shared store, unless they have settings of their own.
+    pub shared_store: &'a file::RedisTableSettings,
 }
 
 /// Compiles the enabled rules. Disabled rules are only checked.
@@ -106,7 +103,7 @@ impl RuleCompiler<'_> {
             on_store_failure: written
                 .on_store_failure
                 .as_ref()
-                .map_or(self.on_store_failure, |own| own.value),
+                .map_or(self.shared_store.on_failure.value, |own| own.value),
             store_mode: self.store_mode(written),
             ..Rule::new(name.as_str().into(), RuleId::unregistered(identity), scope)
         };
@@ -121,7 +118,7 @@ impl RuleCompiler<'_> {
     /// How the rule shares its counters. A deny rule has none, so its mode has no effect.
     fn store_mode(&self, written: &file::RuleSettings) -> StoreMode {
         let own = written.store_mode.as_ref();
-        let requested = own.map_or(self.store_mode, |own| own.value);
+        let requested = own.map_or(self.shared_store.mode.value, |own| own.value);
         requested.for_algorithm(written.algorithm.value)
     }
 

@@ -61,8 +61,13 @@ fn a_missing_password_is_reported() {
 #[test]
 fn an_acl_user_needs_few_permissions() {
     let server = TestServer::start(&[]);
-    let permissions = "on >user-secret ~lockgate:* resetchannels -@all +evalsha +eval +time +hello +mget +get +set +del +pexpire +lrange +ltrim +lset +rpush \
-                       +zadd +zrem +zcard +zscore +zrange +zremrangebyscore +xadd +xrange";
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/fleet.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let documented = page
+        .lines()
+        .find(|line| line.starts_with("user lockgate on "));
+    let permissions = documented.unwrap().replace("user lockgate ", "");
+    let permissions = permissions.replace(">PASSWORD", ">user-secret");
     let file = crate::harness::Folder::new();
     let path = file.write("password", "user-secret\n");
     let store = format!(
