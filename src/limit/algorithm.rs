@@ -2,6 +2,10 @@
 
 use super::CounterShape;
 
+/// The largest number of sub-windows that gateways exchange in async mode.
+const MAX_ASYNC_SLICES: u16 = 60;
+const TOO_MANY_SLICES: &str = "more than 60 sub-windows are too large to be exchanged";
+
 /// Declares [`Algorithm`] and its rows from one list: variant, name, capacity, recovery, shape of the counters,
 /// whether `slices` divides the window, and what prevents async mode.
 macro_rules! algorithms {
@@ -115,8 +119,12 @@ impl Algorithm {
         matches!(self.row().capacity, CapacityKind::Burst)
     }
 
-    /// Whether the gateways of a fleet can share its counters in async mode.
-    pub const fn can_count_async(self) -> bool {
-        self.row().async_obstacle.is_none()
+    /// Why the gateways of a fleet cannot share its counters in async mode, if they have this many sub-windows. `None`
+    /// if they can.
+    pub const fn async_obstacle(self, slices: u16) -> Option<&'static str> {
+        match self.row().async_obstacle {
+            None if self.row().has_slices && slices > MAX_ASYNC_SLICES => Some(TOO_MANY_SLICES),
+            obstacle => obstacle,
+        }
     }
 }

@@ -11,7 +11,7 @@ use super::registry::RuleRegistry;
 use crate::clock::Timestamp;
 use crate::decision::RuleIndex;
 use crate::limit::concurrency::LeaseId;
-use crate::limit::{Algorithm, CounterReading, Limiter};
+use crate::limit::{CounterReading, Limiter};
 
 /// The counter operations that a store must carry out at once for one request.
 #[derive(Clone, Debug, Default)]
@@ -246,13 +246,12 @@ impl StoreMode {
         }
     }
 
-    /// The mode for a counter of `algorithm`: exact if the algorithm cannot be counted in async mode.
+    /// The mode for a counter of `limiter`: exact if it cannot be counted in async mode.
     #[inline]
-    pub const fn for_algorithm(self, algorithm: Algorithm) -> StoreMode {
-        if algorithm.can_count_async() {
-            self
-        } else {
-            StoreMode::Exact
+    pub const fn for_limiter(self, limiter: &Limiter) -> StoreMode {
+        match limiter.algorithm.async_obstacle(limiter.slices) {
+            None => self,
+            Some(_) => StoreMode::Exact,
         }
     }
 }

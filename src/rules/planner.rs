@@ -373,7 +373,7 @@ impl Step {
             candidate: true,
             is_terminal: false,
             peek_after_end: false,
-            mode: self.mode.for_algorithm(candidate.limiter.algorithm),
+            mode: self.mode.for_limiter(&candidate.limiter),
             ..self.clone()
         })
     }

@@ -246,7 +246,12 @@ impl StoreHandle {
                 link.supervise().await;
             }
         };
-        tokio::join!(supervise, self.send_and_renew(), self.sync_fleet());
+        tokio::join!(
+            supervise,
+            self.send_work(true),
+            self.renew_forever(),
+            self.sync_fleet()
+        );
     }
 
     /// Exchanges reports and events with the fleet, on one core of the process.
@@ -273,18 +278,14 @@ impl StoreHandle {
         }
     }
 
-    async fn send_and_renew(&self) {
-        let mut renewal = tokio::time::interval(LEASE_RENEWAL);
-        loop {
-            tokio::select! {
-                () = self.queued.notified() => self.send_queued().await,
-                _ = renewal.tick() => self.renew_leases().await,
-            }
-        }
-    }
-
     /// Sends all queued work.
     pub async fn send_queued(&self) {
+        self.send_work(false).await;
+    }
+
+    /// Sends queued work; with `waits`, also what is queued later, until the runtime ends. A client's next request can
+    /// need the slot that its last one releases, so work does not wait for the reply to earlier work.
+    async fn send_work(&self, waits: bool) {
         let mut sending = FuturesUnordered::new();
         loop {
             while sending.len() < MAX_SENDING
@@ -292,9 +293,19 @@ impl StoreHandle {
             {
                 sending.push(self.send(work));
             }
-            if sending.next().await.is_none() {
-                return;
+            tokio::select! {
+                Some(()) = sending.next() => {}
+                () = self.queued.notified(), if waits => {}
+                else => return,
             }
+        }
+    }
+
+    async fn renew_forever(&self) {
+        let mut renewal = tokio::time::interval(LEASE_RENEWAL);
+        loop {
+            renewal.tick().await;
+            self.renew_leases().await;
         }
     }
 

@@ -11,6 +11,7 @@ use super::handle::StoreHandle;
 use super::redis::NameHash;
 use crate::clock::Timestamp;
 use crate::decision::RuleIndex;
+use crate::limit::Limiter;
 use crate::rules::plan::{
     KeyStatus, OnStoreFailure, Plan, PlanResult, Step, StepOp, StepResult, StoreMode,
 };
@@ -24,6 +25,8 @@ pub(super) struct SharedPlan<'a> {
     now: Timestamp,
     /// The time of the store, as far as it is known.
     store_time: Timestamp,
+    /// The limiter of the next step for the whole fleet, if this node enforces a share of it.
+    fleet_limiter: Option<Limiter>,
     /// The last key that was hashed.
     last_hash: Option<(Range<u32>, NameHash)>,
 }
@@ -56,6 +59,7 @@ impl<'a> SharedPlan<'a> {
             result,
             now,
             store_time,
+            fleet_limiter: None,
             last_hash: None,
         }
     }
@@ -152,7 +156,10 @@ impl<'a> SharedPlan<'a> {
         };
         if step.op != StepOp::Always {
             match step.on_failure {
-                OnStoreFailure::Local => step.limiter = step.limiter.scaled(fraction),
+                OnStoreFailure::Local => {
+                    self.fleet_limiter = Some(step.limiter);
+                    step.limiter = step.limiter.scaled(fraction);
+                }
                 OnStoreFailure::Open => return next,
                 OnStoreFailure::Closed => return PlanProgress::Unavailable(step.rule),
             }
@@ -198,18 +205,20 @@ impl<'a> SharedPlan<'a> {
     }
 
     /// Decides a request whose step `banned` has a ban that is known locally. The charges of earlier steps follow
-    /// later.
+    /// later, but no slot is taken: the request releases its slots at once.
     fn apply_known_ban(&mut self, banned: usize) {
         let earlier = self.plan.steps.iter().take(banned);
-        let charges = earlier.filter(|step| step.op.counts()).count();
+        let is_charged = |step: &Step| step.op.counts() && !step.limiter.algorithm.holds_leases();
+        let has_charges = earlier.into_iter().any(is_charged);
         for index in 0..banned {
             let op = self.plan.steps.get(index).map(|step| step.op);
             let done = self.run(index, op.unwrap_or(StepOp::CheckBan).without_charge());
             self.result.steps.push(done);
         }
-        if charges > 0 {
+        if has_charges {
             let mut plan = self.plan.clone();
             plan.steps.truncate(banned);
+            plan.steps.retain(|step| is_charged(step));
             self.handle.charge_later(plan);
         }
         self.run_and_check(banned);
@@ -221,6 +230,7 @@ impl<'a> SharedPlan<'a> {
         let Some(step) = self.plan.steps.get(index) else {
             return StepResult::without_counter(number, KeyStatus::Within);
         };
+        let fleet_limiter = self.fleet_limiter.take().unwrap_or(step.limiter);
         let local = self.handle.store().local();
         let Some(counters) = self.handle.counters().filter(|_| !is_exact(step)) else {
             return local.run_step(self.plan, number, op, self.store_time);
@@ -235,6 +245,7 @@ impl<'a> SharedPlan<'a> {
             plan: self.plan,
             index: number,
             step,
+            fleet_limiter,
             hash,
             op,
             now: self.store_time,

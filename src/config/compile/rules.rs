@@ -119,7 +119,7 @@ impl RuleCompiler<'_> {
     fn store_mode(&self, written: &file::RuleSettings) -> StoreMode {
         let own = written.store_mode.as_ref();
         let requested = own.map_or(self.shared_store.mode.value, |own| own.value);
-        requested.for_algorithm(written.algorithm.value)
+        limiter::of(written).map_or(requested, |limiter| requested.for_limiter(&limiter))
     }
 
     fn scope(

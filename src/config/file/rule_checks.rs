@@ -9,7 +9,7 @@ use crate::config::section::SectionReader;
 use crate::config::suggest::either;
 use crate::config::{Diagnostics, Spanned, limiter};
 use crate::decision::Action;
-use crate::limit::{Algorithm, AlgorithmRow, CapacityKind, Limiter};
+use crate::limit::{Algorithm, CapacityKind, Limiter};
 use crate::rules::StoreMode;
 
 /// Returns whether an algorithm has a setting.
@@ -83,21 +83,22 @@ fn by_store_mode(s: &mut SectionReader<'_, '_>, algorithm: Algorithm, rule: &Rul
     let Some(mode) = rule.store_mode.as_ref().filter(is_async) else {
         return;
     };
-    let AlgorithmRow {
-        name,
-        async_obstacle: Some(obstacle),
-        ..
-    } = algorithm.row()
-    else {
+    let Some(obstacle) = algorithm.async_obstacle(rule.slices.value) else {
         return;
     };
-    let others = Algorithm::ALL.into_iter().filter(|a| a.can_count_async());
+    let name = algorithm.row().name;
+    let others = Algorithm::ALL
+        .into_iter()
+        .filter(|a| a.async_obstacle(1).is_none());
     let others: Vec<&str> = others.map(|other| other.row().name).collect();
-    let message = format!("`{name}` cannot be counted in async mode: {obstacle}");
-    s.out.error(mode.span.clone(), message).help(format!(
-        "write `store_mode = \"exact\"`, or use {}",
+    let other = if others.contains(&name) {
+        "fewer `slices`".to_owned()
+    } else {
         either(&others)
-    ));
+    };
+    let message = format!("`{name}` cannot be counted in async mode: {obstacle}");
+    let help = format!("write `store_mode = \"exact\"`, or use {other}");
+    s.out.error(mode.span.clone(), message).help(help);
 }
 
 /// Refuses settings that have no effect in a deny rule.

@@ -30,9 +30,9 @@ fn always_exact(
     file: &ConfigFile,
     notes: &mut Warnings<'_>,
 ) {
-    let row = limiter.algorithm.row();
-    if let Some(obstacle) = row.async_obstacle {
-        let message = format!("`{}` is counted in exact mode: {obstacle}", row.name);
+    if let Some(obstacle) = limiter.algorithm.async_obstacle(limiter.slices) {
+        let name = limiter.algorithm.row().name;
+        let message = format!("`{name}` is counted in exact mode: {obstacle}");
         notes
             .note(&rule.written.algorithm.span, message)
             .related(

@@ -113,12 +113,13 @@ impl KeyState {
         self.age(limiter, now, fleet);
         let before = self.estimate.peek(limiter, now, cost);
         let rate = self.demand.add(now, cost) * self.active_nodes(now, fleet);
+        let is_alone = fleet.count() == 1;
         if !before.fits {
-            self.exhausted = true;
+            self.exhausted |= !is_alone;
             self.refused_cost = smaller_cost(self.refused_cost, cost);
             return AsyncDecision::refused(before);
         }
-        if self.exhausted && draw >= admitted_share(limiter, before.remaining, rate) {
+        if self.exhausted && !is_alone && draw >= admitted_share(limiter, before.remaining, rate) {
             let wait = Some(recovery_time(limiter, cost));
             let reading = CounterReading::refusing(0, before.reset_after(), wait);
             return AsyncDecision::refused(reading);
@@ -143,7 +144,7 @@ impl KeyState {
         self.age(limiter, now, fleet);
         let rate = self.demand.add(now, cost) * self.active_nodes(now, fleet);
         let reading = self.estimate.charge(limiter, now, cost, 0);
-        self.exhausted |= !reading.fits;
+        self.exhausted |= !reading.fits && fleet.count() > 1;
         self.add_debt(now, cost);
         AsyncDecision {
             admitted: reading.fits,
@@ -161,6 +162,11 @@ impl KeyState {
     /// be dropped.
     pub fn is_idle(&mut self, limiter: &Limiter, now: Timestamp) -> bool {
         self.sent.is_none() && used_units(limiter, &mut self.estimate, now) == 0
+    }
+
+    /// The units that were admitted and not reported.
+    pub fn unreported_units(&self) -> u64 {
+        self.debt
     }
 
     /// Returns the units to report now. `None` while the last report is neither confirmed nor failed.

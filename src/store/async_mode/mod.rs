@@ -15,7 +15,7 @@
 //!    [`KeyState::confirm`] with the view that the store returned, or [`KeyState::report_failed`].
 //! 4. [`KeyState::learn`] for each event of the store about the key, after the views of the same reply.
 //!
-//! [`Algorithm::can_count_async`](crate::limit::Algorithm::can_count_async) tells which algorithms are supported.
+//! [`Algorithm::async_obstacle`](crate::limit::Algorithm::async_obstacle) tells which algorithms are supported.
 //! Nothing here starts a ban: the store does, from the record and [`KeyReport::refused_cost`].
 
 mod demand;

@@ -9,9 +9,8 @@ use tokio::sync::Notify;
 use super::async_step::AsyncStep;
 use super::key_table::{BanNews, KeyTable};
 use crate::clock::Timestamp;
-use crate::limit::Limiter;
-use crate::rules::plan::{BanLength, KeyStatus, RuleId, Step, StepOp, StepResult};
-use crate::store::async_mode::{FleetInfo, KeyReport, KeyState, ReportTiming};
+use crate::rules::plan::{KeyStatus, RuleId, StepOp, StepResult};
+use crate::store::async_mode::{FleetInfo, KeyState, ReportTiming};
 use crate::store::redis::{
     FleetEvent, FleetKey, PackedEvents, ReportResult, SyncReport, UnbanEvent,
 };
@@ -46,20 +45,9 @@ pub(in crate::store) struct AsyncCounters {
 /// Keys to report. A key can be in both queues; the entry in the table says what is due.
 #[derive(Debug, Default)]
 struct ReportQueues {
-    immediate: Vec<QueuedKey>,
-    next_flush: Vec<QueuedKey>,
+    immediate: Vec<FleetKey>,
+    next_flush: Vec<FleetKey>,
 }
-
-/// A key to report, with the settings of its rule when it was queued.
-#[derive(Clone, Debug)]
-struct QueuedKey {
-    key: FleetKey,
-    limiter: Limiter,
-    ban: BanLength,
-}
-
-/// The last report of a key has neither been merged nor failed.
-struct ReportInFlight;
 
 // === impl AsyncCounters ===
 
@@ -199,14 +187,17 @@ impl AsyncCounters {
         }
         let was_queued = entry.queued;
         entry.queued = was_queued.max(counted.report);
+        if counted.report > was_queued || entry.rule.is_none() {
+            entry.rule = Some(step.counted_rule());
+        }
         drop(table);
         if counted.report > was_queued {
-            self.queue(counted.report, QueuedKey::new(key, step.step));
+            self.queue(counted.report, key);
         }
         step.result(counted.reading, counted.is_charged)
     }
 
-    fn queue(&self, timing: ReportTiming, key: QueuedKey) {
+    fn queue(&self, timing: ReportTiming, key: FleetKey) {
         let mut queues = self.queues.lock();
         if timing == ReportTiming::Immediately {
             queues.immediate.push(key);
@@ -228,35 +219,33 @@ impl AsyncCounters {
         drop(queues);
         let fleet = self.fleet();
         let (mut reports, mut in_flight) = (Vec::with_capacity(keys.len()), Vec::new());
-        for queued in keys {
-            match self.take_report(&queued, now, &fleet) {
-                Ok(Some(report)) => reports.push(queued.report(report)),
-                Ok(None) => {}
-                Err(ReportInFlight) => in_flight.push(queued),
+        for key in keys {
+            let mut table = self.shard(key).lock();
+            let entry = table.get(key);
+            let Some(entry) = entry.filter(|entry| entry.queued != ReportTiming::Later) else {
+                continue;
+            };
+            match entry.take_report(now, &fleet) {
+                Some(report) => reports.push(report),
+                None => in_flight.push(key),
             }
         }
         self.queues.lock().next_flush.append(&mut in_flight);
         reports
     }
 
-    /// Takes the report of a key. `None` if it is not due any more.
-    fn take_report(
-        &self,
-        queued: &QueuedKey,
-        now: Timestamp,
-        fleet: &FleetInfo,
-    ) -> Result<Option<KeyReport>, ReportInFlight> {
-        let mut table = self.shard(queued.key).lock();
-        let Some(entry) = table.get(queued.key) else {
-            return Ok(None);
-        };
-        if entry.queued == ReportTiming::Later {
-            return Ok(None);
-        }
-        let report = entry.state.take_report(&queued.limiter, now, fleet);
-        let report = report.ok_or(ReportInFlight)?;
-        entry.queued = ReportTiming::Later;
-        Ok(Some(report))
+    /// Takes the reports of all keys with units that were not reported, part by part.
+    pub(super) fn take_all_reports(&self, now: Timestamp) -> impl Iterator<Item = Vec<SyncReport>> {
+        let fleet = self.fleet();
+        self.shards.iter().map(move |shard| {
+            let mut table = shard.lock();
+            let unreported = table
+                .entries()
+                .filter(|entry| entry.state.unreported_units() > 0);
+            unreported
+                .filter_map(|entry| entry.take_report(now, &fleet))
+                .collect()
+        })
     }
 
     /// Applies what the store returned for a report.
@@ -298,12 +287,7 @@ impl AsyncCounters {
         entry.queued = was_queued.max(ReportTiming::NextFlush);
         drop(table);
         if was_queued == ReportTiming::Later {
-            let queued = QueuedKey {
-                key: report.key,
-                limiter: report.limiter,
-                ban: report.ban.clone(),
-            };
-            self.queue(ReportTiming::NextFlush, queued);
+            self.queue(ReportTiming::NextFlush, report.key);
         }
     }
 
@@ -371,26 +355,5 @@ impl AsyncCounters {
         let index = key.shard(self.shards.len() - 1);
         let shard = self.shards.get(index);
         shard.expect("the number of shards is a power of two, and the index is masked by it")
-    }
-}
-
-// === impl QueuedKey ===
-
-impl QueuedKey {
-    fn new(key: FleetKey, step: &Step) -> Self {
-        Self {
-            key,
-            limiter: step.limiter,
-            ban: step.ban.clone(),
-        }
-    }
-
-    fn report(self, report: KeyReport) -> SyncReport {
-        SyncReport {
-            key: self.key,
-            limiter: self.limiter,
-            ban: self.ban,
-            report,
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! One step of a plan in async mode, on the state of its key.
 
-use super::key_table::{BanNews, KeyEntry, KeyNews};
+use super::key_table::{BanNews, CountedRule, KeyEntry, KeyNews};
 use crate::clock::Timestamp;
-use crate::limit::CounterReading;
+use crate::limit::{CounterReading, Limiter};
 use crate::rules::plan::{BanLength, KeyStatus, Plan, Step, StepOp, StepResult};
 use crate::store::async_mode::{FleetInfo, KeyState, ReportTiming};
 use crate::store::memory::MemoryStore;
@@ -17,6 +17,8 @@ pub(in crate::store) struct AsyncStep<'a> {
     /// The step's index in the plan.
     pub(in crate::store) index: u16,
     pub(in crate::store) step: &'a Step,
+    /// The limiter of the whole fleet. That of the step can be a share of it.
+    pub(in crate::store) fleet_limiter: Limiter,
     /// The hash of the step's key.
     pub(in crate::store) hash: NameHash,
     /// The operation. After evaluation has ended it is weaker than the step's own.
@@ -153,6 +155,14 @@ impl AsyncStep<'_> {
     fn will_wait(&self, reading: &CounterReading) -> bool {
         let wait = self.step.limiter.wait_for_turn(reading);
         !self.step.max_hold.is_zero() && wait.is_some_and(|wait| wait <= self.step.max_hold)
+    }
+
+    /// What the store needs to merge a report of the key.
+    pub(super) fn counted_rule(&self) -> CountedRule {
+        CountedRule {
+            limiter: self.fleet_limiter,
+            ban: self.step.ban.clone(),
+        }
     }
 
     /// The result of a step with a counter. A ban rule mitigates a key only while it is banned; a full counter matters

@@ -104,12 +104,21 @@ impl<'a> FleetSync<'a> {
         }
     }
 
-    /// Sends everything that is queued, and leaves the fleet.
+    /// Reports all units that the fleet does not know, and leaves the fleet.
     pub(in crate::store) async fn leave(&self) {
         self.counters.set_left();
         if self.link.is_connected() {
-            let last = self.send_reports(true).await;
-            self.exchange(last, true).await;
+            let mut reports = Vec::new();
+            for part in self.counters.take_all_reports(self.store_time()) {
+                reports.extend(part);
+                if reports.len() >= MAX_CALLS * MAX_REPORTS {
+                    let events = self.merge_alone(std::mem::take(&mut reports)).await;
+                    self.counters.add_events(events);
+                }
+            }
+            let events = self.merge_alone(reports).await;
+            self.counters.add_events(events);
+            self.exchange(Vec::new(), true).await;
         }
     }
 
@@ -235,7 +244,7 @@ impl<'a> FleetSync<'a> {
             self.progress.last_reply.set(self.clock.instant());
             self.progress.positions.borrow_mut().reset();
             self.counters.forget_bans();
-            self.local.remove_bans(|_| true);
+            self.local.forget_learned_bans();
         }
     }
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::limit::{CounterReading, Limiter};
-use crate::store::async_mode::{FleetView, KeyState, ReportTiming};
-use crate::store::redis::FleetKey;
+use crate::rules::plan::BanLength;
+use crate::store::async_mode::{FleetInfo, FleetView, KeyState, ReportTiming};
+use crate::store::redis::{FleetKey, SyncReport};
 
 /// The number of entries among which an eviction chooses.
 const CANDIDATES: usize = 16;
@@ -55,8 +56,18 @@ pub(super) struct KeyEntry {
     fill: u8,
     /// The small number of the key's rule.
     pub(super) slot: u16,
+    /// What the store needs to merge a report. `None` if the node has not counted for the key.
+    pub(super) rule: Option<CountedRule>,
     /// In which queue the key is.
     pub(super) queued: ReportTiming,
+}
+
+/// The part of a rule that the store needs to merge a report.
+#[derive(Clone, Debug)]
+pub(super) struct CountedRule {
+    /// The limiter of the whole fleet.
+    pub(super) limiter: Limiter,
+    pub(super) ban: BanLength,
 }
 
 /// What a node has learned of a key from events.
@@ -111,6 +122,11 @@ impl KeyTable {
         };
         let entry = self.entries.get_mut(index);
         entry.expect("the index of a key is that of an entry")
+    }
+
+    /// The entries of all keys.
+    pub(super) fn entries(&mut self) -> impl Iterator<Item = &mut KeyEntry> {
+        self.entries.iter_mut()
     }
 
     /// Removes a key.
@@ -233,8 +249,22 @@ impl KeyEntry {
             expires: 0,
             fill: 0,
             slot: 0,
+            rule: None,
             queued: ReportTiming::Later,
         }
+    }
+
+    /// Takes the report of the key. `None` if the node has not counted for it, or if its last report is in flight.
+    pub(super) fn take_report(&mut self, now: Timestamp, fleet: &FleetInfo) -> Option<SyncReport> {
+        let CountedRule { limiter, ban } = self.rule.clone()?;
+        let report = self.state.take_report(&limiter, now, fleet)?;
+        self.queued = ReportTiming::Later;
+        Some(SyncReport {
+            key: self.key,
+            limiter,
+            ban,
+            report,
+        })
     }
 
     /// Keeps the entry until its counter is empty, according to a reading at `now`.

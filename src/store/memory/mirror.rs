@@ -118,8 +118,13 @@ impl MemoryStore {
         let shard = self.shard(hash.tag);
         let mut data = shard.held.lock();
         let replaced = data.bans.remove_key(hash);
-        let began = now;
-        data.bans.add(hash, BanRecord { ban, began, counts });
+        let learned = BanRecord {
+            ban,
+            began: now,
+            counts,
+            is_learned: true,
+        };
+        data.bans.add(hash, learned);
         let spot = data.table.find(hash.tag);
         // Leases stay: their requests are in flight.
         let holds_leases = spot.is_some_and(|spot| data.holds_leases(spot));

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use self::bans::{NextExpiries, ShardBans};
+use self::bans::{BanRecord, NextExpiries, ShardBans};
 use self::bucket::PLACES;
 use self::capacity::{MemoryBudgets, SlotCapacity};
 use self::hash::{KeyHasher, KeyTag};
@@ -168,7 +168,7 @@ impl MemoryStore {
         for shard in &self.shards {
             let mut held = shard.held.lock();
             held.clear_all(|entry| slots.contains(&entry.slot), self);
-            let removed = held.bans.remove(|ban| rules.contains(&ban.id));
+            let removed = held.bans.remove(|record| rules.contains(&record.ban.id));
             shard.publish(&held.bans);
             drop(held);
             self.ban_room.give(removed.live.len() + removed.past);
@@ -182,12 +182,21 @@ impl MemoryStore {
 
     /// Removes all bans and past offences for which `is_ended` returns `true`.
     pub fn remove_bans(&self, is_ended: impl Fn(&BanEntry) -> bool) {
+        self.remove_records(|record| is_ended(&record.ban));
+    }
+
+    /// Removes all bans and past offences that a remote store has reported, and keeps those of this process.
+    pub fn forget_learned_bans(&self) {
+        self.remove_records(|record| record.is_learned);
+    }
+
+    fn remove_records(&self, is_removed: impl Fn(&BanRecord) -> bool) {
         for shard in &self.shards {
             let mut held = shard.held.lock();
             if held.bans.is_empty() {
                 continue;
             }
-            let removed = held.bans.remove(&is_ended);
+            let removed = held.bans.remove(&is_removed);
             shard.publish(&held.bans);
             drop(held);
             self.ban_room.give(removed.live.len() + removed.past);

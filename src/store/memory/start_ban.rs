@@ -145,6 +145,7 @@ impl StepRun<'_> {
             ban,
             began: self.now,
             counts,
+            is_learned: false,
         }
     }
 }

@@ -9,8 +9,10 @@
 -- ARGV[4]  the position in the stream of bans, or '' for its start
 -- ARGV[5]  the position in the stream of exhausted keys, or '' for a second ago
 -- returns  the results, packed; the ban events and the exhausted events after the positions, or, if the call does not
---          exchange events, those of its own reports; the new positions. Only the time if the deadline has passed:
---          nothing was done. sync_reply.rs reads them.
+--          exchange events, those of its own reports, each entry after its length; the new positions. Only the time if
+--          the deadline has passed: nothing was done. sync_reply.rs reads them.
+--
+-- An event is its kind, the length of the rest, and the rest. A node skips kinds that it does not know.
 packed = ARGV[1]
 local deadline, node, node_bit, call_flags, node_lifetime, max_events, reports, position =
   unpack_from('<I7c8BBI7I2I2', packed)
@@ -95,7 +97,7 @@ local function merge()
   if not fits and bans > 0 then
     start_ban()
     results[#results + 1] = pack('<BI7I2', STARTED, now + delay, remaining)
-    ban_events[#ban_events + 1] = pack('<Bc24I7I7I2', BAN_EVENT, id, now, now + delay, remaining)
+    ban_events[#ban_events + 1] = pack('<BI2c24I7I7I2', BAN_EVENT, 40, id, now, now + delay, remaining)
     return
   end
   local active = max(count_bits(map), previous)
@@ -104,7 +106,7 @@ local function merge()
   if not fits and counter and is_due and #exhausted_events < max_events then
     announced = now
     exhausted_events[#exhausted_events + 1] =
-      pack('<Bc24I7BI2', EXHAUSTED_EVENT, id, now, active, #view) .. view
+      pack('<BI2c24I7BI2', EXHAUSTED_EVENT, 34 + #view, id, now, active, #view) .. view
   end
   nodes = pack('<I6c16BI7', window, map, min(previous, 255), announced)
   if new_record then
@@ -136,15 +138,22 @@ local function on_own_type(name, command, ...)
   return reply
 end
 
--- Appends events to a stream, and reads what follows `from`. Returns it and the new position.
+-- A text with its length.
+local function framed(text)
+  return #text > 0 and pack('<I4', #text) .. text or ''
+end
+
+-- Appends events to a stream, and reads what follows `from`. Returns the entries, framed, and the new position.
 local function exchange(stream, events, from, lifetime)
   if #events > 0 then
-    on_own_type(stream, 'XADD', 'MAXLEN', '~', 10000, '*', 'e', events)
+    local oldest = string.format('%.0f', max(0, floor(now / 1000) - lifetime - EXTRA_TTL))
+    on_own_type(stream, 'XADD', 'MINID', '~', oldest, '*', 'e', events)
+    call('XTRIM', stream, 'MAXLEN', '~', 10000)
     call('PEXPIRE', stream, lifetime + EXTRA_TTL)
   end
   local read = {}
   for number, entry in ipairs(on_own_type(stream, 'XRANGE', '(' .. from, '+', 'COUNT', 500)) do
-    from, read[number] = entry[1], entry[2][2]
+    from, read[number] = entry[1], framed(entry[2][2])
   end
   return table.concat(read), from
 end
@@ -174,6 +183,8 @@ if exchanges then
   ban_text, ban_position = exchange(KEYS[2], ban_text, ban_position, BAN_EVENT_LIFETIME)
   exhausted_text, exhausted_position =
     exchange(KEYS[3], exhausted_text, exhausted_position, EXHAUSTED_EVENT_LIFETIME)
+else
+  ban_text, exhausted_text = framed(ban_text), framed(exhausted_text)
 end
 return {
   pack('<I7I4', now, node_count) .. table.concat(results),

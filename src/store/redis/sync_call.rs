@@ -143,10 +143,12 @@ impl PackedEvents {
 impl UnbanEvent {
     /// Appends the packed event, which happened at `at`.
     pub(in crate::store) fn pack(&self, at: Timestamp, packed: &mut Vec<u8>) {
+        let (key, shown) = (self.key.to_bytes(), self.shown.to_bytes());
         packed.push(UNBAN_EVENT);
-        packed.extend_from_slice(&self.key.to_bytes());
+        push(packed, (key.len() + 7 + shown.len()) as u64, 2);
+        packed.extend_from_slice(&key);
         push(packed, at.as_micros(), 7);
-        packed.extend_from_slice(&self.shown.to_bytes());
+        packed.extend_from_slice(&shown);
     }
 }
 

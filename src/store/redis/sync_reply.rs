@@ -94,17 +94,17 @@ pub(super) fn decode(
     if !packed.0.is_empty() {
         return Err(BadReply);
     }
-    let (bans, exhausted) = (part(1)?, part(2)?);
-    let mut events = events_of(bans)?;
-    events.append(&mut events_of(exhausted)?);
+    let (bans, exhausted) = (entries_of(part(1)?)?, entries_of(part(2)?)?);
+    let entries = bans.iter().chain(&exhausted);
+    let events = entries.flat_map(|entry| events_of(entry)).collect();
     let reply = SyncReply {
         at,
         nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
         results,
         events,
         packed_events: PackedEvents {
-            bans: bans.to_vec(),
-            exhausted: exhausted.to_vec(),
+            bans: bans.concat(),
+            exhausted: exhausted.concat(),
         },
         positions: StreamPositions {
             bans: part(3)?.to_vec(),
@@ -114,13 +114,30 @@ pub(super) fn decode(
     Ok((at, Some(reply)))
 }
 
-fn events_of(bytes: &[u8]) -> Result<Vec<FleetEvent>, BadReply> {
+/// Splits the entries of a stream, each after its length.
+fn entries_of(bytes: &[u8]) -> Result<Vec<&[u8]>, BadReply> {
     let mut reader = ByteReader(bytes);
-    let mut events = Vec::new();
+    let mut entries = Vec::new();
     while !reader.0.is_empty() {
-        events.push(reader.event().ok_or(BadReply)?);
+        let length = reader.number(4).ok_or(BadReply)?;
+        let length = usize::try_from(length).map_err(|_| BadReply)?;
+        entries.push(reader.take(length).ok_or(BadReply)?);
     }
-    Ok(events)
+    Ok(entries)
+}
+
+/// Reads the events of an entry. Whatever is no event that this version knows is skipped: another version, or another
+/// program, may have written it.
+fn events_of(entry: &[u8]) -> Vec<FleetEvent> {
+    let mut reader = ByteReader(entry);
+    let mut events = Vec::new();
+    while let Some(kind) = reader.byte()
+        && let Some(length) = reader.number(2)
+        && let Some(rest) = reader.take(length as usize)
+    {
+        events.extend(ByteReader(rest).event(kind));
+    }
+    events
 }
 
 // === impl StreamPositions ===
@@ -199,8 +216,8 @@ impl<'a> ByteReader<'a> {
         })
     }
 
-    fn event(&mut self) -> Option<FleetEvent> {
-        let kind = self.byte()?;
+    /// Reads what follows the kind and the length of an event. `None` if this version does not know it.
+    fn event(&mut self, kind: u8) -> Option<FleetEvent> {
         let key = self.key()?;
         let at = self.time()?;
         Some(match kind {

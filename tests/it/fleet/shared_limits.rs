@@ -187,6 +187,45 @@ fn a_known_ban_needs_no_call() {
     assert_eq!(calls(), before);
 }
 
+/// A banned request takes no slot of an earlier rule, so nothing is left for requests that are not banned.
+#[test]
+fn requests_of_a_banned_client_leave_no_slots_behind() {
+    let server = TestServer::start(&[]);
+    let key = "key = ['http.request.headers[\"x-key\"]']";
+    let rules = format!(
+        "[[rules]]\nname = \"slots\"\n{key}\nalgorithm = \"concurrency\"\nlimit = 3\n\
+         mitigate = 'http.request.uri.path in {{\"/ban\" \"/slots\"}}'\n"
+    ) + &rule(
+        "ban",
+        &format!("{key}\nlimit = 5\nperiod = \"1h\"\nduration = \"1h\""),
+    );
+    let fleet = three_gateways(&FleetConfig::new(&server.url(), &rules).strict());
+    let client = |gateway: &FleetGateway| gateway.client().header("x-key", "a");
+    for number in 0..40 {
+        let response = client(&fleet[number % 2]).get("/ban").send();
+        if number < 5 {
+            assert_eq!(response.status, 200);
+        } else {
+            let wait: u32 = response.header("retry-after").unwrap().parse().unwrap();
+            assert!(wait > 60, "the ban decides, and not the slots: {wait}");
+        }
+        if number % 8 == 7 {
+            server.command::<()>("SCRIPT FLUSH");
+        }
+    }
+    for gateway in &fleet {
+        wait_until("the slots are free", || {
+            client(gateway).get("/slots").send().status == 200
+        });
+    }
+    wait_until("no slot is taken", || {
+        let keys = server.keys();
+        let leases = keys.iter().filter(|key| key.ends_with(":leases"));
+        let count = |key: &String| server.command::<usize>(&format!("ZCARD {key}"));
+        leases.map(count).sum::<usize>() == 0
+    });
+}
+
 // === impl HoldingOrigin ===
 
 impl HoldingOrigin {

@@ -36,6 +36,10 @@ fn an_algorithm_that_is_always_exact() {
             "`leaky_bucket` is counted in exact mode: it needs the exact order of requests",
         ),
         (
+            "slices = 61\nlimit = 50\nperiod = \"1m\"",
+            "`sliding_window` is counted in exact mode: more than 60 sub-windows are too large to be exchanged",
+        ),
+        (
             "algorithm = \"concurrency\"\nlimit = 5",
             "`concurrency` is counted in exact mode: it needs the exact number of requests in flight",
         ),

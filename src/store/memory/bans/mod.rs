@@ -46,6 +46,8 @@ pub(super) struct BanRecord {
     pub(super) began: Timestamp,
     /// Whether its rule escalates, so that the ban counts after its end.
     pub(super) counts: bool,
+    /// Whether a remote store has reported the ban, and this process has not started it.
+    pub(super) is_learned: bool,
 }
 
 /// The result of [`ShardBans::remove`].
@@ -146,9 +148,9 @@ impl ShardBans {
     }
 
     /// Removes the bans and offences for which `unwanted` returns `true`. Their capacity stays taken.
-    pub(super) fn remove(&mut self, unwanted: impl Fn(&BanEntry) -> bool) -> RemovedBans {
-        let live = self.live.extract(|live| unwanted(&live.ban));
-        let past = self.past.extract(|past| unwanted(&past.ban));
+    pub(super) fn remove(&mut self, unwanted: impl Fn(&BanRecord) -> bool) -> RemovedBans {
+        let live = self.live.extract(&unwanted);
+        let past = self.past.extract(&unwanted);
         self.note();
         RemovedBans {
             past: past.len(),

@@ -33,7 +33,12 @@ impl Case {
             offence: self.bans.past(self.key(key)).unwrap_or(0) + 1,
         };
         let began = at(began);
-        let sentence = BanRecord { ban, began, counts };
+        let sentence = BanRecord {
+            ban,
+            began,
+            counts,
+            is_learned: false,
+        };
         self.bans.add(self.key(key), sentence);
     }
 
@@ -163,7 +168,7 @@ fn those_of_a_rule_go_together() {
         case.add(key, 0, 10 * u64::from(key + 1), true);
     }
     case.bans.catch_up(at(20));
-    let removed = case.bans.remove(|ban| ban.key[0] % 2 == 0);
+    let removed = case.bans.remove(|record| record.ban.key[0] % 2 == 0);
     assert_eq!((removed.live.len(), removed.past), (1, 1));
     let (live, past) = (at(40).as_nanos(), at(20).as_nanos());
     assert_eq!(case.bans.firsts(), NextExpiries { live, past });

@@ -116,7 +116,12 @@ impl<R: Read> RecordReader<R> {
         let counts = counts != 0;
         Ok(SavedBan {
             hash,
-            sentence: BanRecord { ban, began, counts },
+            sentence: BanRecord {
+                ban,
+                began,
+                counts,
+                is_learned: false,
+            },
             past: past != 0,
         })
     }

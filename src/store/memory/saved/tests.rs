@@ -83,7 +83,7 @@ prop_compose! {
     ) -> SavedRecord {
         let (id, key) = (RuleId::unregistered(identity), key.into());
         let ban = BanEntry { id, key, until, offence };
-        SavedRecord::Ban(SavedBan { hash, sentence: BanRecord { ban, began, counts }, past })
+        SavedRecord::Ban(SavedBan { hash, sentence: BanRecord { ban, began, counts, is_learned: false }, past })
     }
 }
 

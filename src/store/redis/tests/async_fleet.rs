@@ -313,6 +313,77 @@ fn a_node_decides_alone_while_the_store_is_down() {
     });
 }
 
+/// The store merges what a node has admitted alone with the limit of the fleet, not with the node's share of it.
+#[test]
+fn units_of_an_outage_ban_no_client() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let url = server.url();
+        let [first, second] = [TestNode::start(&url).await, TestNode::start(&url).await];
+        until("both nodes know the fleet", async || {
+            let fleet = |node: &TestNode| node.0.counters().unwrap().fleet().nodes;
+            [&first, &second].into_iter().all(|node| fleet(node) == 2)
+        })
+        .await;
+        let rule = banning("async-outage", 100);
+        for _ in 0..60 {
+            assert!(second.admits(&rule, "k").await);
+        }
+        server.signal("STOP");
+        until("the node notices the outage", async || first.is_down()).await;
+        for _ in 0..12 {
+            assert!(first.admits(&rule, "k").await);
+        }
+        server.signal("CONT");
+        until("the node notices the end", async || !first.is_down()).await;
+        until("the fleet knows 72 units", async || {
+            let peek = Step {
+                op: StepOp::Peek,
+                ..rule.clone()
+            };
+            let reading = first.run(&peek, "k").await.reading;
+            reading.is_some_and(|reading| reading.remaining == 100 - 72)
+        })
+        .await;
+        for node in [&first, &second] {
+            assert!(node.admits(&rule, "k").await);
+        }
+    });
+}
+
+/// Another program, or another version, has written to the streams.
+#[test]
+fn foreign_entries_in_the_streams_are_skipped() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let nodes = three_nodes(&server).await;
+        let client = redis::Client::open(server.url()).unwrap();
+        let mut connection = client.get_connection().unwrap();
+        let unknown_event: &[u8] = b"\x09\x03\x00abc\x02\xff";
+        for (field, value) in [("foo", b"garbage".as_slice()), ("e", unknown_event)] {
+            for stream in ["bans", "exhausted"] {
+                let name = format!("lockgate:1:{{fleet}}{stream}");
+                let mut command = redis::cmd("XADD");
+                command.arg(name).arg("*").arg(field).arg(value);
+                command.query::<String>(&mut connection).unwrap();
+            }
+        }
+        let rule = banning("async-foreign", 5);
+        let check = Step {
+            op: StepOp::CheckBan,
+            ..rule.clone()
+        };
+        while nodes[0].admits(&rule, "k").await {}
+        for node in &nodes {
+            until("the node knows the ban", async || {
+                !node.admits(&check, "k").await
+            })
+            .await;
+            assert!(!node.is_down());
+        }
+    });
+}
+
 #[test]
 fn a_node_that_leaves_reports_what_is_left() {
     on_a_core(async {
@@ -339,6 +410,38 @@ fn a_node_that_leaves_reports_what_is_left() {
             let reading = third.run(&peek, "k").await.reading.unwrap();
             reading.remaining == 90 - 30
         })
+        .await;
+    });
+}
+
+/// A node reports no key of which it has seen little, until it leaves.
+#[test]
+fn a_node_that_leaves_reports_cold_keys() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let url = server.url();
+        let rule = step("async-cold", Algorithm::TokenBucket, 100);
+        let first = TestNode::start(&url).await;
+        for number in 0..19 {
+            assert!(first.admits(&rule, "k").await);
+            assert!(first.admits(&rule, &format!("other {number}")).await);
+        }
+        first.0.finish().await;
+        let second = TestNode::start(&url).await;
+        for _ in 0..25 {
+            assert!(second.admits(&rule, "k").await);
+        }
+        until(
+            "the node knows what the first one has admitted",
+            async || {
+                let peek = Step {
+                    op: StepOp::Peek,
+                    ..rule.clone()
+                };
+                let reading = second.run(&peek, "k").await.reading;
+                reading.is_some_and(|reading| reading.remaining == 100 - 19 - 25)
+            },
+        )
         .await;
     });
 }
