@@ -44,6 +44,7 @@ pub mod facts;
 pub mod geo;
 pub mod route;
 
+pub mod credential;
 pub mod expr;
 pub mod limit;
 

@@ -10,7 +10,7 @@ use lockgate::facts::fields::{self, find};
 /// except that edges never import each other.
 const LAYERS: &[(&str, &[&str])] = &[
     ("words", &["clock", "decision"]),
-    ("pure", &["fingerprint", "expr", "limit"]),
+    ("pure", &["credential", "fingerprint", "expr", "limit"]),
     ("meaning", &["body", "facts", "route", "rules", "trust"]),
     (
         "edges",
@@ -42,7 +42,10 @@ const CRATES: &[(&str, &[&str])] = &[
     ("mimalloc", &["main"]),
     ("flate2", &["geo", "action"]),
     ("prometheus_client", &["observe"]),
-    ("aws_lc_rs", &["fingerprint", "tls", "upstream"]),
+    (
+        "aws_lc_rs",
+        &["credential", "fingerprint", "tls", "upstream"],
+    ),
     ("rcgen", &["tls"]),
     ("rustls", &["tls", "trust", "upstream"]),
     ("tokio_rustls", &["tls", "upstream"]),
