@@ -7,6 +7,7 @@ mod answer;
 mod client_hello;
 mod configuration;
 mod cookies_and_query;
+mod credential;
 mod expression;
 mod forwarding;
 mod path;
@@ -22,6 +23,7 @@ pub use answer::answer;
 pub use client_hello::client_hello;
 pub use configuration::configuration;
 pub use cookies_and_query::cookies_and_query;
+pub use credential::credential;
 pub use expression::expression;
 pub use forwarding::forwarding;
 pub use path::path;
@@ -35,11 +37,12 @@ pub use template::template;
 pub type Check = fn(&[u8]);
 
 /// All checks, with the names of their targets.
-pub const ALL: [(&str, Check); 12] = [
+pub const ALL: [(&str, Check); 13] = [
     ("answer", answer),
     ("client_hello", client_hello),
     ("configuration", configuration),
     ("cookies_and_query", cookies_and_query),
+    ("credential", credential),
     ("expression", expression),
     ("forwarding", forwarding),
     ("path", path),
