@@ -16,7 +16,6 @@ use self::reload::LoadedConfig;
 use self::snapshot_saver::SnapshotSaver;
 use self::upstream_monitor::UpstreamMonitor;
 use crate::clock::Clock;
-use crate::config;
 use crate::config::blueprint::Blueprint;
 use crate::listen::{self, ConnectionLimit, DrainTrigger};
 use crate::observe::LogHandle;
@@ -194,7 +193,11 @@ impl Startup {
         let mut blueprint = config.compile(clock.now(), None)?;
         let settings = config.startup_settings();
         let mut process = ProcessState::new(clock, log, settings.bounds)?;
-        let configured = settings.secret_file.as_deref().and_then(config::secret);
+        let configured = blueprint
+            .credentials
+            .secrets
+            .as_ref()
+            .map(|ring| *ring.first());
         if let Some(secret) = configured.or(secret) {
             process = process.with_secret(secret);
         }

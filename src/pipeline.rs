@@ -11,6 +11,7 @@ mod enter;
 mod forward;
 mod hold;
 mod imitate;
+mod known_client;
 mod log_throttle;
 mod paced_body;
 mod request_context;
@@ -27,8 +28,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use http::header::SET_COOKIE;
 use http::request::Parts;
-use http::{HeaderMap, Request, Response, Version};
+use http::{HeaderMap, HeaderValue, Request, Response, Version};
 use http_body::Body as _;
 use tokio::net::TcpStream;
 
@@ -116,6 +118,7 @@ async fn request(
     let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, now, geo);
     facts.route = route.map(|(pattern, _)| pattern.template());
     facts.id = &id;
+    facts.credentials = snapshot.credentials.as_ref();
 
     let mut request = RequestContext::new(&state, &info, &facts, route);
     request.decide().await;
@@ -138,7 +141,17 @@ async fn request(
     imitate::learn(&request, &handled);
     handled.add_quota_headers(snapshot, &request.decision);
     let edits = handled.edits(route);
-    Some(edited(request.start_response(handled), edits, &head))
+    let cookie = request.issue_cookie(&handled);
+    let response = edited(request.start_response(handled), edits, &head);
+    Some(with_cookie(response, cookie))
+}
+
+/// Adds the cookie of a known client, after the route's changes, so that they cannot remove it.
+fn with_cookie<B>(mut response: Response<B>, cookie: Option<HeaderValue>) -> Response<B> {
+    if let Some(cookie) = cookie {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    response
 }
 
 /// Applies the route's changes to a response. Rules, the access log and imitations see it before.

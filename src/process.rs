@@ -14,9 +14,12 @@ use crate::action::QuotaNames;
 use crate::action::imitate::ImitationStore;
 use crate::clock::Clock;
 use crate::config::blueprint::{
-    Blueprint, RuleBlueprint, SharedStoreBlueprint, TargetBlueprint, UpstreamBlueprint,
+    Blueprint, CredentialBlueprint, RuleBlueprint, SharedStoreBlueprint, TargetBlueprint,
+    UpstreamBlueprint,
 };
 use crate::config::file::AccessLogSettings;
+use crate::credential::SecretRing;
+use crate::facts::ClientCredentials;
 use crate::observe::{AccessLog, LineSink, LogHandle, Metrics};
 use crate::route::RouteTable;
 use crate::rules::registry::RuleRegistry;
@@ -162,6 +165,7 @@ impl ProcessState {
             Some((pattern, RouteConfig { target, edits }))
         });
         let routes = RouteTable::new(routes);
+        let credentials = self.credentials(blueprint.credentials);
         let mut rules = blueprint.rules;
         rules.register(&mut self.rules.lock());
         let rule_resources = self.install_rules(&rules, blueprint.rule_resources, &upstreams);
@@ -178,8 +182,23 @@ impl ProcessState {
                 .into_iter()
                 .map(|(upstream, _)| upstream)
                 .collect(),
+            credentials,
             settings: blueprint.settings,
         }
+    }
+
+    /// Builds the keys of client cookies: from the secrets of the configuration, or else from that of the process.
+    /// `None` if the gateway gives clients no cookies.
+    fn credentials(&self, blueprint: CredentialBlueprint) -> Option<ClientCredentials> {
+        if blueprint.known.is_none() && blueprint.clearance_lifetime.is_none() {
+            return None;
+        }
+        let own = || SecretRing::from_secret(self.secret);
+        Some(ClientCredentials {
+            ring: blueprint.secrets.unwrap_or_else(own),
+            known: blueprint.known,
+            clearance_lifetime: blueprint.clearance_lifetime,
+        })
     }
 
     /// Removes the state that `current` does not use: the counters and bans of other rules, learned responses of

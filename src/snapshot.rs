@@ -14,6 +14,7 @@ use crate::action::imitate::ResponseClass;
 use crate::action::{FixedResponse, QuotaNames, ResponseTemplate};
 use crate::decision::{Action, RuleIndex, Verdict};
 use crate::expr::{FieldId, NamedLists, ValueType};
+use crate::facts::ClientCredentials;
 use crate::facts::client_ip::{ClientIpResolver, IpPrefixes};
 use crate::geo::GeoLookup;
 use crate::listen::ConnectionLimits;
@@ -44,6 +45,8 @@ pub struct Snapshot {
     pub redactor: Redactor,
     /// The upstreams of this snapshot.
     pub upstreams: Vec<Arc<Upstream>>,
+    /// How the cookies of clients are checked and issued. `None` if none are.
+    pub credentials: Option<ClientCredentials>,
     /// The settings that need no installation.
     pub settings: GatewaySettings,
 }

@@ -71,6 +71,15 @@ pub struct ExplainArgs {
     /// A header of the origin server's response. Repeatable.
     #[arg(long, value_name = "NAME: VALUE", value_parser = parse::header)]
     response_header: Vec<(HeaderName, HeaderValue)>,
+    /// The client is known [default: as its cookies say]. USER has succeeded with its cookie.
+    #[arg(long, value_name = "USER", num_args = 0..=1)]
+    known: Option<Option<String>>,
+    /// The time since the first success of the known client, such as `2d` [default: 0s].
+    #[arg(long, value_name = "DURATION", requires = "known", value_parser = config::duration)]
+    age: Option<Duration>,
+    /// The client has a clearance: it has solved a challenge.
+    #[arg(long)]
+    clearance: bool,
     /// How many times to send the request.
     #[arg(long, value_name = "TIMES", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -155,6 +164,7 @@ fn print_report(
         let run = simulation.run(snapshot, store, clock.now(), detail);
         runtime.block_on(run)
     };
+    notes.extend(request::unused_credentials(args, snapshot));
     let start = clock.now();
     let (mut lines, mut any_counted) = (Vec::new(), false);
     for _ in 1..args.repeat {

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use super::file::AccessLogSettings;
 use crate::action::{FixedResponse, ResponseTemplate};
+use crate::credential::SecretRing;
+use crate::facts::KnownClients;
 use crate::observe::{LogOutput, Redactor};
 use crate::route::{RedirectTemplate, RoutePattern};
 use crate::rules::{Key, OnStoreFailure, RuleSet};
@@ -40,6 +42,8 @@ pub struct Blueprint {
     pub admin: Option<SocketAddr>,
     /// The shared store. `None` if the counters are in memory, or if this replaces a running configuration.
     pub shared_store: Option<SharedStoreBlueprint>,
+    /// How clients become known, and the secrets.
+    pub credentials: CredentialBlueprint,
     /// The settings that need no installation.
     pub settings: GatewaySettings,
 }
@@ -52,6 +56,16 @@ pub struct SharedStoreBlueprint {
     pub local_fraction: f64,
     /// What rules do during a store outage, unless they have a setting of their own.
     pub on_failure: OnStoreFailure,
+}
+
+/// How the cookies of clients are checked and issued, without the keys of this process.
+pub struct CredentialBlueprint {
+    /// What makes a client known. `None`: no client can become known.
+    pub known: Option<KnownClients>,
+    /// The time for which a clearance is valid, in seconds. `None`: no clearance is valid.
+    pub clearance_lifetime: Option<u32>,
+    /// The secrets from `server.secret_file`. `None` without a file, or if the secret of the process stays in use.
+    pub secrets: Option<SecretRing>,
 }
 
 /// An upstream that shares no state with earlier configurations yet.

@@ -30,7 +30,7 @@ mod syntax;
 mod tests;
 mod vocabulary;
 
-pub use compile::{compile, is_secret, report_unopened, secret, startup_settings};
+pub use compile::{compile, is_secret, report_unopened, startup_settings};
 pub use diagnostics::{Diagnostic, Diagnostics, RelatedSpan, Severity};
 pub use file::read;
 pub use lint::LintCode;

@@ -35,6 +35,13 @@ impl CredentialId {
     }
 }
 
+impl Default for CredentialId {
+    /// The id of a simulated cookie.
+    fn default() -> Self {
+        Self([b'0'; 16])
+    }
+}
+
 impl fmt::Display for CredentialId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

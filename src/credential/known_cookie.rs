@@ -54,6 +54,11 @@ pub enum CookieIssue {
 // === impl KnownCookie ===
 
 impl KnownCookie {
+    /// The name of a cookie for one host.
+    pub const HOST_NAME: &'static str = "__Host-lockgate-client";
+    /// The name of a cookie for a domain.
+    pub const DOMAIN_NAME: &'static str = "__Secure-lockgate-client";
+
     /// Creates a cookie without users. `id` is random.
     pub fn new(id: [u8; 8], now: u32) -> Self {
         Self {

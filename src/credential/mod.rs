@@ -35,6 +35,16 @@ const CLOCK_SKEW: u32 = 300;
 /// The random bytes of a challenge token.
 pub type Nonce = [u8; 16];
 
+/// Returns whether a cookie with this name is one of the gateway's.
+pub fn is_own_cookie(name: &[u8]) -> bool {
+    let own = [
+        KnownCookie::HOST_NAME,
+        KnownCookie::DOMAIN_NAME,
+        ClearanceCookie::NAME,
+    ];
+    own.iter().any(|own| own.as_bytes() == name)
+}
+
 /// Returns the time of a credential: whole seconds since the epoch.
 pub fn unix_seconds(time: Timestamp) -> u32 {
     u32::try_from(time.as_secs()).unwrap_or(u32::MAX)

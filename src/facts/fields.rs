@@ -73,6 +73,8 @@ pub(super) enum FieldGetter {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FieldTable;
 
+/// The field for the method.
+pub const METHOD: FieldId = number_of("http.request.method");
 /// The field for the client's address.
 pub const CLIENT_ADDRESS: FieldId = number_of("ip.src");
 /// The field for the TCP peer's address.
@@ -93,6 +95,16 @@ pub const OVER_TLS: FieldId = number_of("ssl");
 pub const JA3: FieldId = number_of("tls.ja3");
 /// The field for the JA4 fingerprint.
 pub const JA4: FieldId = number_of("tls.ja4");
+/// The field for whether the client is known.
+pub const CLIENT_KNOWN: FieldId = number_of("client.known");
+/// The field for whether the user of the request has succeeded with the client's cookie.
+pub const CLIENT_KNOWN_USER: FieldId = number_of("client.known_user");
+/// The field that identifies the cookie of a known client.
+pub const CLIENT_ID: FieldId = number_of("client.id");
+/// The field for the time since the first success of a known client.
+pub const CLIENT_AGE: FieldId = number_of("client.age");
+/// The field that identifies a clearance.
+pub const CLIENT_CLEARANCE: FieldId = number_of("client.clearance");
 /// The field for the response headers.
 pub const RESPONSE_HEADERS: FieldId = number_of("http.response.headers");
 
@@ -306,6 +318,12 @@ static TABLE: &[FieldRow] = &[
     row("tls.ja3_raw",                           Request,  Tls,               Free,           Public,                       Shared,     Freely,     IfRead,   ValueFormat::Any,                        Bytes(|v| known(&tls(v)?.hello.ja3_raw)), "the string whose hash is the JA3 fingerprint"),
     row("tls.ja4",                               Request,  Tls,               Free,           Public,                       Shared,     Fixed,      OwnEntry, ValueFormat::Ja4,                        Bytes(|v| known(&tls(v)?.hello.ja4)), "the JA4 fingerprint of the client; better in a key, because browsers shuffle what JA3 reads").also(&["cf.bot_management.ja4"]),
     row("tls.client_hello_length",               Request,  Tls,               Free,           Public,                       Shared,     Freely,     IfRead,   ValueFormat::Any,                        Int(|v| i64::try_from(tls(v)?.hello.length).ok()), "the size of the ClientHello in bytes").also(&["cf.tls_client_hello_length"]),
+    // Cookies of the gateway.
+    row("client.known",                          Request,  Always,            FirstRead(8_000), Public,                     Shared,     Fixed,      OwnEntry, ValueFormat::Any,                        Bool(|v| Some(v.request.known_cookie().is_some())), "whether the client has a valid known-client cookie"),
+    row("client.known_user",                     Request,  Always,            FirstRead(14_000), Public,                    Shared,     Fixed,      IfRead,   ValueFormat::Any,                        Bool(|v| Some(v.request.has_known_user())), "whether the user of this request has succeeded with the client's cookie"),
+    row("client.id",                             Request,  Sometimes,         FirstRead(10_000), Public,                    Varied,     Fixed,      OwnEntry, ValueFormat::Any,                        Bytes(|v| Some(Cow::Borrowed(v.request.client_id()?.as_bytes()))), "identifies the known-client cookie, 16 hexadecimal digits; missing without a valid one"),
+    row("client.age",                            Request,  Sometimes,         FirstRead(8_000), Public,                     Varied,     Fixed,      IfRead,   ValueFormat::Any,                        Int(|v| v.request.client_age().map(i64::from)), "the seconds since the first success of a known client; missing without a valid cookie"),
+    row("client.clearance",                      Request,  Sometimes,         FirstRead(8_000), Public,                     Varied,     Fixed,      OwnEntry, ValueFormat::Any,                        Bytes(|v| Some(Cow::Borrowed(v.request.clearance()?.as_bytes()))), "identifies the clearance of a solved challenge, 16 hexadecimal digits; missing without a valid one"),
     // The response.
     row("http.response.code",                    Response, Always,            Free,           Public,                       Varied,     Fixed,      OwnEntry, ValueFormat::Number(100, 599),           Int(|v| Some(v.response?.status.into())), "the status code"),
     row("http.response.headers",                 Response, Sometimes,         Free,           PrivateEntries,               Varied,     Fixed,      IfRead,   ValueFormat::Any,                        Map(MapSource::ResponseHeaders), "headers of the response; names are case-insensitive").also(&["raw.http.response.headers"]),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::fingerprint::LazyText;
 
+mod client;
 pub mod client_ip;
 pub mod cookies;
 pub mod fields;
@@ -20,6 +21,7 @@ pub mod proxy;
 pub mod query;
 pub mod request;
 
+pub use client::{ClientCredentials, ClientStanding, KnownClients, SuccessSource};
 pub use client_ip::{ClientIpResolver, HeaderKind, IpPrefixes};
 pub use fields::{FieldRow, FieldTable};
 pub use getters::version_name;

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 
 use http::HeaderMap;
 
+use super::client::{ClientCredentials, ClientMemo};
 use super::cookies::{self, Cookie};
 use super::fields::{self, FieldGetter};
 use super::maps::ParsedPairs;
@@ -50,6 +51,9 @@ pub struct RequestFacts<'r> {
     pub now: Timestamp,
     /// The source of geo data.
     pub geo: &'r dyn GeoSource,
+    /// How the cookies of clients are checked. `None` if none are.
+    pub credentials: Option<&'r ClientCredentials>,
+    pub(super) client_memo: ClientMemo,
     cookies: ParsedPairs<Cookie<'r>>,
     arguments: ParsedPairs<Argument<'r>>,
     asn: OnceCell<Option<u32>>,
@@ -86,7 +90,7 @@ pub struct FactsView<'a, 'r> {
 // === impl RequestFacts ===
 
 impl<'r> RequestFacts<'r> {
-    /// The facts of the request with this head. The route and `id` can be set later.
+    /// The facts of the request with this head. The route, `id` and `credentials` can be set later.
     pub fn new(
         head: &'r RequestHead<'r>,
         headers: &'r HeaderMap,
@@ -104,6 +108,8 @@ impl<'r> RequestFacts<'r> {
             id: "",
             now,
             geo,
+            credentials: None,
+            client_memo: ClientMemo::default(),
             cookies: ParsedPairs::default(),
             arguments: ParsedPairs::default(),
             asn: OnceCell::new(),

@@ -80,6 +80,12 @@ pub struct AccessRecord<'a> {
     pub user_agent: Option<&'a [u8]>,
     /// The `referer` header.
     pub referer: Option<&'a [u8]>,
+    /// Whether the client is known: `known` or `new`. `None` if no client can become known.
+    pub client: Option<&'a str>,
+    /// What identifies the cookie of a known client.
+    pub client_id: Option<&'a str>,
+    /// What identifies a clearance.
+    pub clearance: Option<&'a str>,
     /// The fields that the rules' keys and expressions read.
     pub key_fields: &'a [KeyField<'a>],
 }
@@ -199,6 +205,13 @@ impl AccessRecord<'_> {
         o.millis(key!("held_ms"), self.held);
         o.bytes(key!("user_agent"), self.user_agent);
         o.bytes(key!("referer"), self.referer);
+        if self.client.is_none() && self.clearance.is_none() {
+            o.0.extend_from_slice(b",\"client\":null,\"client_id\":null,\"clearance\":null");
+        } else {
+            o.text(key!("client"), self.client);
+            o.text(key!("client_id"), self.client_id);
+            o.text(key!("clearance"), self.clearance);
+        }
         o.fields(key!("key_fields"), self.key_fields);
     }
 
@@ -225,6 +238,7 @@ impl AccessRecord<'_> {
             ("rule", self.rule.map(str::as_bytes)),
             ("action", self.action.map(str::as_bytes)),
             ("upstream", self.upstream.map(str::as_bytes)),
+            ("client", self.client.map(str::as_bytes)),
             ("country", self.country.map(str::as_bytes)),
             ("ja4", self.ja4.map(str::as_bytes)),
             ("agent", self.user_agent),

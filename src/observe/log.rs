@@ -29,8 +29,8 @@ use crate::clock::{Clock, Rfc3339};
 pub const VARIABLE: &str = "LOCKGATE_LOG";
 
 /// The modules of lockgate that a filter can name.
-const MODULES: &str = "action admin body cli clock config decision expr facts fingerprint gateway geo \
-                       limit listen observe pipeline process route rules signals snapshot store \
+const MODULES: &str = "action admin body cli clock config credential decision expr facts fingerprint \
+                       gateway geo limit listen observe pipeline process route rules signals snapshot store \
                        systemd tls trust upstream";
 
 /// The format of log lines.

@@ -12,8 +12,9 @@ use super::request_context::RequestContext;
 use super::respond::HandledResponse;
 use crate::action::RequestInfo;
 use crate::clock::Timestamp;
+use crate::credential::CredentialId;
 use crate::expr::{FieldFacts, FieldId, ScalarValue, ValueType};
-use crate::facts::{ClientConnection, FactsView, RequestFacts, version_name};
+use crate::facts::{ClientConnection, ClientStanding, FactsView, RequestFacts, version_name};
 use crate::observe::ListenerMetrics;
 use crate::observe::access::{AccessEnd, AccessLog, AccessRecord, LoggedField};
 use crate::snapshot::{KeyField, Snapshot};
@@ -53,6 +54,9 @@ pub fn of(
         held: request.held(),
         user_agent: user_agent.as_deref(),
         referer: referer.as_deref(),
+        client: facts.client_standing().map(ClientStanding::name),
+        client_id: facts.client_id().map(CredentialId::as_str),
+        clearance: facts.clearance().map(CredentialId::as_str),
         key_fields: &key_fields,
         ..plain(facts, status)
     })
@@ -146,6 +150,9 @@ fn bare<'a>(
         held: None,
         user_agent: None,
         referer: None,
+        client: None,
+        client_id: None,
+        clearance: None,
         key_fields: &[],
     }
 }

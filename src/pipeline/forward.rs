@@ -8,17 +8,18 @@ use std::time::Duration;
 
 use http_body::Body as _;
 
+use super::known_client::take_named_user;
 use super::request_context::RequestContext;
 use super::respond::{self, HandledResponse};
 use super::{body, tunnel};
 use crate::action::{GatewayError, RedirectResponse, client_left};
 use crate::decision::Verdict;
-use crate::facts::{BodyLength, RequestFacts};
+use crate::facts::{BodyLength, ClientStanding, RequestFacts};
 use crate::listen::{DrainOutcome, RequestBody};
 use crate::route::RouteEdits;
 use crate::snapshot::{RouteTarget, Snapshot};
 use crate::upstream::{
-    ForwardedHeaders, OutboundRequest, Upstream, UpstreamError, UpstreamResponse,
+    CredentialHeaders, ForwardedHeaders, OutboundRequest, Upstream, UpstreamError, UpstreamResponse,
 };
 
 // === impl RequestContext ===
@@ -171,20 +172,33 @@ impl RequestContext<'_, '_> {
             https: self.facts.connection.tls.is_some(),
             request_id: self.info.id,
             rules,
+            credentials: self.credential_headers(),
         }
+    }
+
+    /// Returns what origin servers learn about the client. Reads the user, because the request's body is not kept.
+    fn credential_headers(&self) -> Option<CredentialHeaders> {
+        self.facts.credentials?;
+        self.facts.user();
+        let standing = self.facts.client_standing();
+        Some(CredentialHeaders {
+            client: standing.map(ClientStanding::name),
+        })
     }
 
     fn to_client(
         &self,
-        answer: UpstreamResponse,
+        mut answer: UpstreamResponse,
         client: Option<tunnel::TunnelClient>,
     ) -> HandledResponse {
+        let named_user = take_named_user(self.facts.credentials, answer.response.headers_mut());
         if let (Some(origin), Some(client)) = (answer.upgraded, client) {
             let idle_timeout = self.snapshot().settings.limits.idle_timeout;
             tunnel::spawn(idle_timeout, client, origin, self.state.take_leases());
         }
         let mut handled = HandledResponse::by_route(answer.response).closing_if_endless(self.info);
         handled.countable = self.is_countable();
+        handled.named_user = named_user;
         handled
     }
 

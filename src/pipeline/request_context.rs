@@ -125,6 +125,8 @@ impl RequestContext<'_, '_> {
             }
             None => Vec::new(),
         };
+        // After the access log, which may have been the first to read the cookie.
+        self.count_cookie_check();
         let method = self.facts.head.method.clone();
         self.state.log(method, entry, handled)
     }
@@ -141,7 +143,7 @@ impl RequestContext<'_, '_> {
     }
 
     /// Returns the upstream's latency, or the gateway's for a response of its own.
-    fn latency(&self, handled: &HandledResponse) -> Duration {
+    pub fn latency(&self, handled: &HandledResponse) -> Duration {
         let own = || self.state.core.instant() - self.released_at;
         handled.upstream_latency.unwrap_or_else(own)
     }

@@ -30,6 +30,8 @@ pub struct HandledResponse {
     pub upstream_latency: Option<Duration>,
     /// Why the upstream sent no response. `None` if it did.
     pub error: Option<&'static str>,
+    /// The user that the origin server names. `None` if it names none.
+    pub named_user: Option<Box<HeaderValue>>,
     /// The rest of the request body, kept until the response has ended.
     pub unread: Option<RequestBody>,
     /// Whether it is the route's response or a shadow response: the route's header changes apply.
@@ -47,6 +49,7 @@ impl HandledResponse {
             upstream: None,
             upstream_latency: None,
             error: None,
+            named_user: None,
             unread: None,
             by_route: false,
         }

@@ -1,6 +1,12 @@
 //! Simulates a request with the head, facts, engine and responses of live traffic, and a given response of the
 //! origin server. Requests are not forwarded, held or logged, and leases are released immediately.
 
+mod client;
+mod outcome;
+
+pub use client::SimulatedClient;
+pub use outcome::SimulatedOutcome;
+
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,12 +19,13 @@ use http::{HeaderMap, Response, StatusCode};
 use super::engine::{Engine, Evaluation, ResponsePhase};
 use super::forward::{fault, is_too_large};
 use super::imitate::Route;
-use super::read_head;
+use super::known_client::take_named_user;
 use super::respond::{self, HandledResponse};
+use super::{read_head, with_cookie};
 use crate::action::{GatewayError, RedirectResponse, RequestInfo};
 use crate::body::Body;
 use crate::clock::Timestamp;
-use crate::decision::{Action, Decision, Verdict};
+use crate::decision::{Decision, Verdict};
 use crate::facts::{
     ClientConnection, GeoSource, MalformedRequest, RequestFacts, RequestHead, ResponseFacts,
 };
@@ -48,6 +55,10 @@ pub struct Simulation {
     pub status: Option<StatusCode>,
     /// Additional headers of the response.
     pub response_headers: HeaderMap,
+    /// The known client that sends the request. `None` to derive it from the cookies, as for a real request.
+    pub known: Option<SimulatedClient>,
+    /// Whether the client has a clearance.
+    pub has_clearance: bool,
 }
 
 /// The result of a simulation.
@@ -74,31 +85,6 @@ pub struct SimulationReport {
     pub response_counted: bool,
     /// The trace of each rule in the configuration, in order.
     pub rules: Vec<RuleTrace>,
-}
-
-/// The outcome of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SimulatedOutcome {
-    /// Forwarded by its route.
-    Forward,
-    /// Forwarded, because a rule allows it.
-    Allow,
-    /// Forwarded after a delay.
-    Delay,
-    /// Forwarded with the names of the rules that tag it.
-    Tag,
-    /// Forwarded to the upstream of a rule.
-    Divert,
-    /// Refused by a rule.
-    Block,
-    /// Refused by a rule after a delay.
-    Tarpit,
-    /// The connection was closed by a rule.
-    Close,
-    /// A rule sent a shadow response.
-    Shadow,
-    /// Refused by the gateway for this reason, not by a rule.
-    Refuse(&'static str),
 }
 
 /// The geo data of the client: that of the simulation, or else of the databases.
@@ -129,6 +115,8 @@ impl Simulation {
         let mut facts = RequestFacts::new(&head, headers, &self.connection, client, now, &geo);
         facts.route = route.map(|(pattern, _)| pattern.template());
         facts.id = id;
+        facts.credentials = snapshot.credentials.as_ref();
+        self.assume_client(&facts);
         let engine = Engine {
             rules: &snapshot.rules,
             store,
@@ -152,6 +140,9 @@ impl Simulation {
         let countable = handled.as_ref().is_some_and(|handled| handled.countable);
         let response = handled.as_ref().map(response_facts);
         let view = response.as_ref().map(|r| facts.with_response(r));
+        let cookie = view
+            .as_ref()
+            .and_then(|view| client::issued_cookie(view, handled.as_ref()?));
         let mut settlement = Evaluation::default();
         if let Some(facts) = &view {
             let phase = ResponsePhase {
@@ -186,7 +177,8 @@ impl Simulation {
             upstream: target.and_then(RouteTarget::name).map(str::to_owned),
             route: facts.route.map(str::to_owned),
             client: facts.client,
-            response: handled.map(|handled| finish(handled, snapshot, &decision, route)),
+            response: handled
+                .map(|handled| with_cookie(finish(handled, snapshot, &decision, route), cookie)),
             response_counted: countable,
             rules,
         }
@@ -246,10 +238,13 @@ impl Simulation {
                 (Response::new(Body::Empty), Some(&upstream.name))
             }
         };
+        let mut response = self.changed(response);
+        let named_user = take_named_user(facts.credentials, response.headers_mut());
         HandledResponse {
             countable: is_countable,
             upstream: upstream.cloned(),
-            ..HandledResponse::by_route(self.changed(response))
+            named_user,
+            ..HandledResponse::by_route(response)
         }
     }
 
@@ -353,31 +348,6 @@ fn with_disabled(snapshot: &Snapshot, mut traces: Vec<RuleTrace>) -> Vec<RuleTra
         traces.insert(index, RuleTrace::disabled(name));
     }
     traces
-}
-
-// === impl SimulatedOutcome ===
-
-impl SimulatedOutcome {
-    /// `refused` is why the gateway refused a request that no rule stopped.
-    fn of(decision: &Decision, refused: Option<&'static str>) -> Self {
-        let did = decision.decided_by.filter(|decided_by| !decided_by.dry_run);
-        let did = did.map(|decided_by| decided_by.action);
-        match (decision.verdict, refused) {
-            (Verdict::Block { .. }, _) if did == Some(Action::Tarpit) => Self::Tarpit,
-            (Verdict::Block { .. }, _) => Self::Block,
-            (Verdict::Shadow { .. }, _) => Self::Shadow,
-            (Verdict::Close { .. }, _) => Self::Close,
-            (Verdict::Unavailable { .. }, _) => {
-                SimulatedOutcome::Refuse("the store is unavailable")
-            }
-            (_, Some(reason)) => Self::Refuse(reason),
-            (Verdict::Divert { .. }, None) => Self::Divert,
-            (Verdict::Forward, None) if did == Some(Action::Allow) => Self::Allow,
-            (Verdict::Forward, None) if !decision.hold.is_zero() => Self::Delay,
-            (Verdict::Forward, None) if !decision.tags.is_empty() => Self::Tag,
-            (Verdict::Forward, None) => Self::Forward,
-        }
-    }
 }
 
 // === impl SimulatedGeo ===

@@ -15,6 +15,7 @@ mod headers;
 pub mod http1;
 mod http2;
 mod members;
+mod own_cookies;
 mod pool;
 mod request_head;
 mod retry;
@@ -39,7 +40,7 @@ use crate::body::Body;
 use crate::route::edit::HeaderChanges;
 
 pub use error::UpstreamError;
-pub use headers::ForwardedHeaders;
+pub use headers::{CredentialHeaders, ForwardedHeaders};
 pub use members::{HostPort, ServerEndpoint, ServerLocation, ServerSpec};
 pub use pool::Pool;
 pub use server::{ServerFigures, ServerRegistry, UpstreamServer};

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::OutboundRequest;
 use super::headers::{ForwardedHeaders, Named, named, stays_here};
 use super::http1::upload::BodyFraming;
+use super::own_cookies::without_own_cookies;
 use crate::route::edit::HeaderChanges;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -169,6 +170,9 @@ impl<F: HeaderSpelling> HeadWriter<'_, F> {
             header::COOKIE if F::JOINS_COOKIES && self.outbound.version == Version::HTTP_2 => {
                 return self.cookies();
             }
+            header::COOKIE if self.outbound.forwarding.credentials.is_some() => {
+                return self.cookie(value);
+            }
             _ => {}
         }
         if stays_here(name, trusted) || self.named.contains(name) || self.is_replaced(name) {
@@ -197,7 +201,23 @@ impl<F: HeaderSpelling> HeadWriter<'_, F> {
         let written = std::mem::replace(&mut self.kept.cookies, true);
         if !written && !self.named.contains(&header::COOKIE) {
             let crumbs = self.outbound.headers.get_all(header::COOKIE);
-            self.form.field("cookie", &joined(crumbs.iter(), b"; "));
+            let all = joined(crumbs.iter(), b"; ");
+            self.write_cookies(&all);
+        }
+    }
+
+    /// Forwards one cookie header without the gateway's cookies.
+    fn cookie(&mut self, value: &HeaderValue) {
+        if !self.named.contains(&header::COOKIE) {
+            self.write_cookies(value.as_bytes());
+        }
+    }
+
+    fn write_cookies(&mut self, all: &[u8]) {
+        if self.outbound.forwarding.credentials.is_none() {
+            self.form.field("cookie", all);
+        } else if let Some(cookies) = without_own_cookies(all) {
+            self.form.field("cookie", &cookies);
         }
     }
 
@@ -232,6 +252,10 @@ impl<F: HeaderSpelling> HeadWriter<'_, F> {
         }
         if let (false, Some(rules)) = (forwarding.rules.is_empty(), text(forwarding.rules)) {
             self.field("x-lockgate-rule", rules);
+        }
+        let credentials = forwarding.credentials;
+        if let Some(client) = credentials.and_then(|credentials| credentials.client) {
+            self.field("x-lockgate-client", client.as_bytes());
         }
     }
 

@@ -369,6 +369,7 @@ impl Pool {
                 https: false,
                 request_id: "health",
                 rules: "",
+                credentials: None,
             },
             body: Body::Empty,
             upgrade: false,

@@ -26,6 +26,7 @@ mod hostile;
 mod http;
 mod imitate;
 mod import;
+mod known_clients;
 mod language;
 mod listeners;
 mod losses;

@@ -16,6 +16,9 @@ use crate::docs::pages;
 use crate::harness::{Answer, Client, Running};
 
 mod check;
+mod jar;
+
+use jar::CookieJars;
 
 /// How many run at once.
 const AT_ONCE: usize = 8;
@@ -47,6 +50,7 @@ struct Step {
     from: Option<String>,
     headers: BTreeMap<String, OneOrMany<String>>,
     body: Option<String>,
+    jar: Option<String>,
     tls: bool,
     suites: Option<usize>,
     origin: Option<u16>,
@@ -56,6 +60,7 @@ struct Step {
     expect: Option<OneOrMany<u16>>,
     headers_are: BTreeMap<String, String>,
     headers_absent: Vec<String>,
+    sets_cookies: Option<Vec<String>>,
     headers_at_most: Option<Vec<String>>,
     body_is: Option<String>,
     body_contains: Option<OneOrMany<String>>,
@@ -115,9 +120,10 @@ fn run(file: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(file).unwrap();
     let scenario: Scenario = toml::from_str(&text).map_err(|error| error.to_string())?;
     let gateway = scenario.gateway()?;
+    let jars = CookieJars::default();
     for (number, step) in (1..).zip(&scenario.step) {
         let place = |why| format!("{}\n  step {number}: {why}", scenario.about);
-        scenario.settle(step, &gateway).map_err(place)?;
+        scenario.settle(step, &gateway, &jars).map_err(place)?;
     }
     Ok(())
 }
@@ -157,19 +163,19 @@ impl Scenario {
     }
 
     /// Takes a step, again and again where it must hold soon and not at once.
-    fn settle(&self, step: &Step, gateway: &Running) -> Result<(), String> {
-        let mut taken = self.take(step, gateway);
+    fn settle(&self, step: &Step, gateway: &Running, jars: &CookieJars) -> Result<(), String> {
+        let mut taken = self.take(step, gateway, jars);
         for _ in 0..if step.soon { SOON } else { 0 } {
             if taken.is_ok() {
                 break;
             }
             std::thread::sleep(Duration::from_millis(10));
-            taken = self.take(step, gateway);
+            taken = self.take(step, gateway, jars);
         }
         taken
     }
 
-    fn take(&self, step: &Step, gateway: &Running) -> Result<(), String> {
+    fn take(&self, step: &Step, gateway: &Running, jars: &CookieJars) -> Result<(), String> {
         if let Some(wait) = &step.wait {
             gateway.wait(duration(wait));
         }
@@ -181,7 +187,7 @@ impl Scenario {
             step.check_reload(reloaded)?;
         }
         let before = gateway.origin.count();
-        let answers = step.send(gateway);
+        let answers = step.send(gateway, jars);
         let seen = gateway.origin.seen().split_off(before);
         step.check(&answers, &seen)?;
         step.check_metrics(gateway)
@@ -191,13 +197,19 @@ impl Scenario {
 // === impl Step ===
 
 impl Step {
-    fn send(&self, gateway: &Running) -> Vec<Answer> {
+    fn send(&self, gateway: &Running, jars: &CookieJars) -> Vec<Answer> {
         let Some(request) = &self.request else {
             return Vec::new();
         };
         let (method, target) = request.split_once(' ').unwrap();
         let client = self.client(gateway).method(method, target);
-        client.times(self.times()).0
+        let jar = self.jar.as_deref();
+        let send = |_| {
+            let answer = jars.fill(jar, client.clone()).send();
+            jars.keep(jar, &answer);
+            answer
+        };
+        (0..self.times()).map(send).collect()
     }
 
     fn times(&self) -> usize {

@@ -15,7 +15,7 @@ use crate::expr::FieldId;
 use crate::facts::{
     ClientConnection, HelloFacts, MalformedRequest, TlsFacts, fields, version_name,
 };
-use crate::pipeline::simulate::Simulation;
+use crate::pipeline::simulate::{SimulatedClient, Simulation};
 use crate::rules::Rule;
 use crate::snapshot::{ListenerConfig, Snapshot};
 
@@ -62,12 +62,46 @@ pub fn simulation(args: &ExplainArgs, snapshot: &Snapshot) -> (Simulation, Vec<S
         country: args.country,
         status: args.status,
         response_headers: args.response_header.iter().cloned().collect(),
+        known: args.known.as_ref().map(|user| SimulatedClient {
+            user: user.clone(),
+            age: args.age.unwrap_or_default(),
+        }),
+        has_clearance: args.clearance,
     };
     (simulation, notes)
 }
 
+/// Returns notes about options that the configuration has no use for.
+pub fn unused_credentials(args: &ExplainArgs, snapshot: &Snapshot) -> Vec<String> {
+    let credentials = snapshot.credentials.as_ref();
+    let has_known = credentials.is_some_and(|all| all.known.is_some());
+    let has_clearance = credentials.is_some_and(|all| all.clearance_lifetime.is_some());
+    let unused = [
+        (
+            args.known.is_some() && !has_known,
+            "--known",
+            "known_clients",
+        ),
+        (args.clearance && !has_clearance, "--clearance", "challenge"),
+    ];
+    let unused = unused.into_iter().filter(|(is_unused, ..)| *is_unused);
+    let note =
+        |(_, option, table)| format!("{option} has no effect: the configuration has no [{table}]");
+    unused.map(note).collect()
+}
+
 /// Describes the request in one line.
 pub fn words(args: &ExplainArgs, simulation: &Simulation) -> String {
+    let client = match (&simulation.known, simulation.has_clearance) {
+        (Some(_), true) => ", from a known client with a clearance",
+        (Some(_), false) => ", from a known client",
+        (None, true) => ", with a clearance",
+        (None, false) => "",
+    };
+    sent(args, simulation) + client
+}
+
+fn sent(args: &ExplainArgs, simulation: &Simulation) -> String {
     let scheme = match simulation.connection.tls {
         Some(_) => "https",
         None => "http",

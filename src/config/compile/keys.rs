@@ -1,10 +1,12 @@
 //! Compiles keys: the counter keys of rules and the hash keys of upstreams.
 
+use super::available_fields::AvailableFields;
 use super::{CompileContext, key_fields};
+use crate::config::file::ConfigFile;
 use crate::config::{LintCode, Text};
 use crate::expr::{self, ExprEnv, NamedLists, ValueType};
 use crate::facts::client_ip::IpPrefixes;
-use crate::facts::fields::{self, FieldTable};
+use crate::facts::fields;
 use crate::observe::Redactor;
 use crate::rules::KeyPart;
 
@@ -17,17 +19,20 @@ pub struct KeyCompiler<'a> {
     pub redactor: &'a Redactor,
     /// The prefix lengths that turn an address into a key.
     pub prefixes: IpPrefixes,
+    /// The fields that expressions can read.
+    pub fields: AvailableFields,
 }
 
 // === impl KeyCompiler ===
 
 impl<'a> KeyCompiler<'a> {
-    /// Creates a compiler of key expressions that can name `lists`.
-    pub fn new(lists: &'a NamedLists, redactor: &'a Redactor, prefixes: IpPrefixes) -> Self {
+    /// Creates a compiler of the key expressions of `file`, which can name `lists`.
+    pub fn new(lists: &'a NamedLists, redactor: &'a Redactor, file: &ConfigFile) -> Self {
         Self {
             lists,
             redactor,
-            prefixes,
+            prefixes: super::prefixes(file),
+            fields: AvailableFields::of(file),
         }
     }
 
@@ -49,7 +54,7 @@ impl<'a> KeyCompiler<'a> {
             return Ok(None);
         }
         let env = ExprEnv {
-            scheme: &FieldTable,
+            scheme: &self.fields,
             lists: self.lists,
             allow_response: false,
         };

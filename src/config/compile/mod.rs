@@ -4,6 +4,8 @@
 //! configuration file. Writes, registers and logs nothing.
 
 mod authority;
+mod available_fields;
+mod credentials;
 mod geo;
 mod identity;
 mod key_fields;
@@ -25,7 +27,6 @@ mod upstreams;
 
 pub use key_fields::is_secret;
 pub use observe::report_unopened;
-pub use secret::secret;
 
 use std::io;
 use std::ops::Range;
@@ -38,7 +39,9 @@ use super::{ConfigSource, Diagnostics};
 use crate::clock::Timestamp;
 use crate::config::blueprint::{Blueprint, SharedStoreBlueprint};
 use crate::facts::client_ip::{ClientIpResolver, HeaderKind, IpPrefixes};
+use crate::geo::GeoLookup;
 use crate::observe::Redactor;
+use crate::rules::RuleSet;
 use crate::snapshot::{GatewaySettings, PerIp, Snapshot, StartupSettings};
 use crate::store::StoreBounds;
 use crate::tls::Certificate;
@@ -84,10 +87,10 @@ pub fn compile(
 impl CompileContext<'_> {
     fn blueprint(&mut self, file: &ConfigFile) -> Option<Blueprint> {
         let cx = self;
-        let names: Vec<&str> = file.log.redact.iter().map(|n| n.value.as_str()).collect();
-        let redactor = Redactor::without_secret(&names);
+        let redactor = redactor(file);
         let lists = lists::lists(&file.lists, cx);
-        let keys = KeyCompiler::new(&lists, &redactor, prefixes(file));
+        let keys = KeyCompiler::new(&lists, &redactor, file);
+        let credentials = credentials::credentials(file, &keys, cx);
         let upstreams = upstreams::upstreams(&file.upstreams, &keys, cx);
         let shared = RuleCompiler {
             keys,
@@ -105,13 +108,7 @@ impl CompileContext<'_> {
         let shared_store = store_files(file, cx);
         lint::warn_of_trust(file, cx.source, cx.diagnostics);
         let geo = geo.filter(|_| !cx.diagnostics.has_errors())?;
-        let compiled = CompiledConfig {
-            file,
-            source: cx.source,
-            rules: &rules.set,
-            geo: &geo,
-        };
-        lint::warn(&compiled, cx.diagnostics);
+        cx.lint(file, &rules.set, &geo);
         let settings = GatewaySettings {
             limits: file.limits.connection,
             max_body: Some(file.limits.max_body_bytes).filter(|max| *max > 0),
@@ -139,8 +136,20 @@ impl CompileContext<'_> {
             max_connections: file.server.max_connections.value as usize,
             admin: file.admin.as_ref().map(|admin| admin.address.value),
             shared_store,
+            credentials,
             settings,
         })
+    }
+
+    /// Adds the warnings and notes of a file without errors.
+    fn lint(&mut self, file: &ConfigFile, rules: &RuleSet, geo: &GeoLookup) {
+        let compiled = CompiledConfig {
+            file,
+            source: self.source,
+            rules,
+            geo,
+        };
+        lint::warn(&compiled, self.diagnostics);
     }
 
     /// Resolves `path` relative to the configuration file.
@@ -175,6 +184,12 @@ fn resolve(path: &Path, file: &str) -> PathBuf {
     folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 
+/// Returns a redactor without a secret.
+fn redactor(file: &ConfigFile) -> Redactor {
+    let names: Vec<&str> = file.log.redact.iter().map(|n| n.value.as_str()).collect();
+    Redactor::without_secret(&names)
+}
+
 fn prefixes(file: &ConfigFile) -> IpPrefixes {
     IpPrefixes {
         v4: file.client_ip.ipv4_prefix.value,
@@ -196,9 +211,8 @@ fn per_ip(file: &ConfigFile) -> Option<PerIp> {
     (limit > 0).then_some(PerIp { limit, prefixes })
 }
 
-/// Checks the files of the secret and of the counter snapshot, and compiles the shared store.
+/// Checks the file of the counter snapshot, and compiles the shared store.
 fn store_files(file: &ConfigFile, cx: &mut CompileContext<'_>) -> Option<SharedStoreBlueprint> {
-    secret::check(&file.server.secret_file, cx);
     saved::check(&file.store.snapshot, cx);
     shared_store::shared_store(file, cx)
 }

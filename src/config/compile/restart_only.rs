@@ -25,7 +25,13 @@ pub(super) fn of(
     let (old, new) = (&before.bounds, &requested.bounds);
     let mut warn = |changed: bool, span: &Range<usize>, what: &str| {
         if changed {
-            let message = format!("the new `{what}` takes effect after a restart or SIGUSR2");
+            let message = match what {
+                // A reload reads the file again for cookies.
+                "secret_file" if file.known_clients.is_some() => format!(
+                    "the new `{what}` applies to cookies now, and to hashes after a restart or SIGUSR2"
+                ),
+                _ => format!("the new `{what}` takes effect after a restart or SIGUSR2"),
+            };
             cx.diagnostics
                 .warning(LintCode::RestartNeeded, span.clone(), message);
         }

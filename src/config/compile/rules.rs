@@ -13,7 +13,6 @@ use crate::config::file::{self, ConfigFile};
 use crate::config::{Text, limiter};
 use crate::decision::RuleIndex;
 use crate::expr::{self, ExprEnv, Predicate};
-use crate::facts::fields::FieldTable;
 use crate::rules::{
     BanLength, CandidateLimit, Key, LimitJitter, Rule, RuleId, RuleScope, RuleSet, StoreMode,
 };
@@ -173,7 +172,7 @@ impl RuleCompiler<'_> {
 
     fn env(&self, allow_response: bool) -> ExprEnv<'_> {
         ExprEnv {
-            scheme: &FieldTable,
+            scheme: &self.keys.fields,
             lists: self.keys.lists,
             allow_response,
         }

@@ -3,6 +3,7 @@
 //! the errors of its section and continues, so that one run finds every error.
 
 mod client_ip;
+mod known_clients;
 mod listener;
 mod observe;
 mod response;
@@ -23,6 +24,7 @@ use super::section::SectionReader;
 use super::source::SourceFile;
 use super::{ConfigSource, Diagnostics, Spanned, Text, check, lint, syntax};
 pub use client_ip::{ClientIpSettings, GeoSettings};
+pub use known_clients::KnownClientSettings;
 pub use listener::{CertificateSettings, ListenerSection, TlsSettings};
 pub use observe::{AccessLogSettings, AdminSettings, LogSettings};
 pub use response::{HeaderSetting, ResponseSettings};
@@ -56,6 +58,8 @@ pub struct ConfigFile {
     pub store: StoreSettings,
     /// `[lists]`, in file order.
     pub lists: Vec<ListSettings>,
+    /// `[known_clients]`. `None` if no client can become known.
+    pub known_clients: Option<KnownClientSettings>,
     /// `[[upstreams]]`.
     pub upstreams: Vec<UpstreamSettings>,
     /// `[[routes]]`, in file order: the first match wins.
@@ -114,6 +118,7 @@ fn file(root: &mut SectionReader<'_, '_>) -> ConfigFile {
         log: root.table_or_defaults("log", observe::log),
         store: root.table_or_defaults("store", store::store),
         lists: root.table("lists", store::lists).unwrap_or_default(),
+        known_clients: root.table("known_clients", known_clients::known_clients),
         upstreams: root.tables("upstreams", upstream::upstream),
         routes: root.tables("routes", route::route),
         rules: root.tables("rules", rule::rule),
@@ -135,6 +140,7 @@ fn include(whole: &mut ConfigFile, root: &mut SectionReader<'_, '_>) {
         "admin",
         "log",
         "store",
+        "known_clients",
     ];
     let help = "move it to the main configuration file";
     root.refuse(&main_only, why, help);

@@ -16,7 +16,7 @@ pub(super) fn warn(part: &ExprOutline, parsed: &ParsedExpr<'_>, warnings: &mut W
             let parts = part.conjuncts();
             for (at, part) in parts.iter().enumerate() {
                 let before = parts.get(..at).unwrap_or_default();
-                if let Some(other) = before.iter().find(|other| exclude(other, part)) {
+                if let Some(other) = before.iter().find(|other| excludes(other, part)) {
                     conflict(other, part, parsed, warnings);
                 }
                 warn(part, parsed, warnings);
@@ -129,7 +129,7 @@ fn span(outline: &ExprOutline) -> Option<std::ops::Range<usize>> {
 }
 
 /// Returns whether both can never hold for one request.
-fn exclude(a: &ExprOutline, b: &ExprOutline) -> bool {
+pub(super) fn excludes(a: &ExprOutline, b: &ExprOutline) -> bool {
     use ExprOutline::{Leaf, Not};
     match (a, b) {
         (Not(a), b) if covers(a, b) => true,

@@ -9,6 +9,7 @@ mod codes;
 mod counting;
 mod implies;
 mod keys;
+mod known_clients;
 mod order;
 mod reads;
 mod routes;
@@ -84,6 +85,7 @@ pub(super) fn warn(compiled: &CompiledConfig<'_>, out: &mut Diagnostics) {
         counting::warn(rule, &rules, file, &mut warnings);
         store_mode::note(rule, file, &mut warnings);
     }
+    known_clients::warn(compiled, &rules, &mut warnings);
     routes::warn(file, &mut warnings);
 }
 

@@ -5,6 +5,7 @@ mod allow;
 mod counting;
 mod implies;
 mod keys;
+mod known_clients;
 mod order;
 mod reads;
 mod routes;

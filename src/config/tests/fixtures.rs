@@ -30,6 +30,14 @@ pub(super) fn folder() -> PathBuf {
     fs::write(folder.join("office.txt"), office).unwrap();
     let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
     fs::write(folder.join("broken.pem"), broken).unwrap();
+    let line = "0".repeat(64);
+    fs::write(folder.join("secret-short"), "too short").unwrap();
+    fs::write(
+        folder.join("secret-second"),
+        format!("{line}\n\nnot hexadecimal\n"),
+    )
+    .unwrap();
+    fs::write(folder.join("secret-many"), format!("{line}\n").repeat(5)).unwrap();
     folder
 }
 

@@ -30,6 +30,7 @@ const NOT_IN_A_SHAPE: &[&str] = &[
     "`token_file` is required",
     "is set by the gateway itself",
     "use `content_type`",
+    "is not a domain",
     "is not an address and a port",
     "is not an address or a name with a port",
     "is not a network",
@@ -102,7 +103,7 @@ proptest! {
 #[test]
 fn every_setting_is_described_once() {
     let root = schema::root();
-    assert_eq!(root.keys.len(), 14);
+    assert_eq!(root.keys.len(), 15);
     let rules = root.keys.iter().find(|key| key.name == "rules").unwrap();
     let ValueSchema::List { item, .. } = &rules.shape else {
         panic!("{:?}", rules.shape);

@@ -128,6 +128,28 @@ named! {
     }
 }
 
+named! {
+    /// What happened to the cookie of a known client.
+    pub enum KnownClientResult {
+        /// A request had a valid cookie.
+        Known = "known",
+        /// A request had no cookie.
+        New = "new",
+        /// A request had a cookie that was not renewed in time.
+        Expired = "expired",
+        /// A request had a cookie that no gateway with these secrets issued for this host.
+        Invalid = "invalid",
+        /// A client became known.
+        Issued = "issued",
+        /// A success renewed a cookie.
+        Renewed = "renewed",
+        /// A further user succeeded with a cookie.
+        UserAdded = "user_added",
+        /// A success set no cookie, because caches may share the response.
+        Cacheable = "cacheable",
+    }
+}
+
 // === impl RuleMetrics ===
 
 impl RuleMetrics {

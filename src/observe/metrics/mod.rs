@@ -14,8 +14,8 @@ pub use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 pub use handles::{
-    CandidateDivergence, HandshakeCounters, ListenerMetrics, ProtocolError, ReloadCounters,
-    RuleMetrics, UpstreamMetrics,
+    CandidateDivergence, HandshakeCounters, KnownClientResult, ListenerMetrics, ProtocolError,
+    ReloadCounters, RuleMetrics, UpstreamMetrics,
 };
 pub use series::{HISTOGRAM_BOUNDS, Histogram, MetricCounter};
 
@@ -34,6 +34,7 @@ pub struct Metrics {
     pub reloads: ReloadCounters,
     protocol_errors: [MetricCounter; ProtocolError::ALL.len()],
     cuts: [MetricCounter; AbortReason::ALL.len()],
+    known_clients: [MetricCounter; KnownClientResult::ALL.len()],
     /// Requests cancelled by a client disconnect although a rule might have counted the response.
     pub uncounted: MetricCounter,
     /// Panics.
@@ -85,6 +86,8 @@ families! {
         "Requests that a dry run would have acted on";
     rule_divergence: MetricFamily<MetricCounter>, "rule_divergence_total",
         "Requests for which a rule and its candidate decide differently";
+    known_clients: MetricFamily<MetricCounter>, "known_clients_total",
+        "Checks and issues of known-client cookies, by result";
     held_requests: Gauge, "held_requests",
         "Requests that wait before they are forwarded or get a response";
     uncounted: MetricCounter, "requests_uncounted_total",
@@ -122,7 +125,12 @@ impl Metrics {
             let labels = [("kind", kind.name())];
             families.protocol_errors.series(&labels)
         };
+        let known = |result: KnownClientResult| {
+            let labels = [("result", result.name())];
+            families.known_clients.series(&labels)
+        };
         let metrics = Self {
+            known_clients: KnownClientResult::ALL.map(known),
             handshakes: families.handshakes(),
             reloads: families.reloads(),
             protocol_errors: ProtocolError::ALL.map(error),
@@ -145,6 +153,12 @@ impl Metrics {
     /// Counts a response that ended early.
     pub fn count_cut(&self, cut: AbortReason) {
         let count = self.cuts.get(cut as usize);
+        count.into_iter().for_each(MetricCounter::inc);
+    }
+
+    /// Counts a check of a known-client cookie, or a response that sets one.
+    pub fn count_known_client(&self, result: KnownClientResult) {
+        let count = self.known_clients.get(result as usize);
         count.into_iter().for_each(MetricCounter::inc);
     }
 

@@ -7,9 +7,9 @@ use http::{HeaderValue, StatusCode, Version};
 
 use super::HeaderMap;
 use super::head::written;
-use crate::upstream::ForwardedHeaders;
 use crate::upstream::http1::connection::ReadBuffer;
 use crate::upstream::http1::response_head::{self, ExpectedResponse};
+use crate::upstream::{CredentialHeaders, ForwardedHeaders};
 
 type Fields = [(&'static str, &'static str)];
 
@@ -47,6 +47,7 @@ fn untrusted() -> ForwardedHeaders<'static> {
         https: true,
         request_id: "id-1",
         rules: "",
+        credentials: None,
     }
 }
 
@@ -401,4 +402,40 @@ fn response_headers_are_forwarded_or_removed() {
             "{status} {sent:?}"
         );
     }
+}
+
+#[test]
+fn the_gateways_cookies_are_not_forwarded() {
+    let cookies = |lines: &[&str], version| {
+        let lines: Vec<_> = lines.iter().map(|line| ("cookie", *line)).collect();
+        let known = ForwardedHeaders {
+            credentials: Some(CredentialHeaders {
+                client: Some("known"),
+            }),
+            ..untrusted()
+        };
+        let headers = written(&map(&lines), version, &known, false);
+        let all = list(&headers).into_iter();
+        let all = all.filter(|(name, _)| name == "cookie" || name == "x-lockgate-client");
+        all.map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    let own = "__Host-lockgate-client=a";
+    for version in [Version::HTTP_11, Version::HTTP_2] {
+        assert_eq!(cookies(&[own], version), ["known"]);
+        assert_eq!(cookies(&["a=1;b=2"], version), ["a=1;b=2", "known"]);
+        let all =
+            format!("a=1;{own} ; __Secure-lockgate-client=x;b=2; __Host-lockgate-clearance=y");
+        assert_eq!(cookies(&[&all], version), ["a=1; b=2", "known"]);
+        assert_eq!(cookies(&[&format!(" {own}; {own} ;")], version), ["known"]);
+        let like = "__Host-lockgate-client2=a; x__Host-lockgate-client=b; __Host-lockgate-clien=c";
+        assert_eq!(cookies(&[like], version), [like, "known"]);
+    }
+    assert_eq!(
+        cookies(&["a=1", own, "b=2"], Version::HTTP_2),
+        ["a=1; b=2", "known"]
+    );
+    assert_eq!(
+        cookies(&["a=1", own, "b=2"], Version::HTTP_11),
+        ["a=1", "b=2", "known"]
+    );
 }

@@ -186,6 +186,7 @@ fn outbound(parts: &http::request::Parts, body: Body) -> OutboundRequest<'_> {
             https: false,
             request_id: "id-1",
             rules: "",
+            credentials: None,
         },
         body,
         upgrade: parts.headers.contains_key("upgrade"),

@@ -2,6 +2,7 @@
 
 use lockgate::gateway::RejectedConfig;
 
+use super::jar::set_cookies;
 use super::{OneOrMany, Step};
 use crate::harness::{Answer, Running, Seen};
 
@@ -28,6 +29,7 @@ impl Step {
         }
         if let Some(last) = answers.last() {
             self.check_headers(last)?;
+            self.check_cookies(last)?;
             self.check_body(last)?;
         }
         self.check_origin(seen)
@@ -83,6 +85,18 @@ impl Step {
             same(&values, &vec![value.as_str()], name)?;
         }
         Ok(())
+    }
+
+    fn check_cookies(&self, answer: &Answer) -> Checked {
+        let Some(expected) = &self.sets_cookies else {
+            return Ok(());
+        };
+        let names: Vec<&str> = set_cookies(answer).map(|(name, _)| name).collect();
+        same(
+            &names,
+            &expected.iter().map(String::as_str).collect(),
+            "cookies",
+        )
     }
 
     fn check_body(&self, answer: &Answer) -> Checked {

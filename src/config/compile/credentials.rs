@@ -1,0 +1,96 @@
+//! The cookies that the gateway gives to clients: compiles `[known_clients]` and reads the secrets.
+
+use super::keys::{KeyCompiler, report};
+use super::{CompileContext, secret};
+use crate::config::Text;
+use crate::config::blueprint::CredentialBlueprint;
+use crate::config::file::ConfigFile;
+use crate::expr::{self, ExprEnv, ValueType};
+use crate::facts::{KnownClients, SuccessSource};
+
+/// A source as written: by `[known_clients]`.
+struct WrittenSource<'a> {
+    success: &'a Text,
+    user: Option<&'a Text>,
+}
+
+/// Compiles the settings of cookies.
+pub(super) fn credentials(
+    file: &ConfigFile,
+    keys: &KeyCompiler<'_>,
+    cx: &mut CompileContext<'_>,
+) -> CredentialBlueprint {
+    let has_cookies = file.known_clients.is_some();
+    CredentialBlueprint {
+        known: known_clients(file, keys, cx),
+        clearance_lifetime: None,
+        secrets: secret::secrets(&file.server.secret_file, has_cookies, cx),
+    }
+}
+
+/// Compiles the sources of known clients. `None` if no client can become known, or after an error.
+fn known_clients(
+    file: &ConfigFile,
+    keys: &KeyCompiler<'_>,
+    cx: &mut CompileContext<'_>,
+) -> Option<KnownClients> {
+    let settings = file.known_clients.as_ref()?;
+    let written = WrittenSource {
+        success: settings.success.as_ref()?,
+        user: settings.user.as_ref(),
+    };
+    let source = written.compile(keys, cx)?;
+    let lifetime = settings.lifetime.value.as_secs();
+    Some(KnownClients {
+        sources: vec![source],
+        lifetime: u32::try_from(lifetime).unwrap_or(u32::MAX),
+        domain: settings.domain.value.as_deref().map(Into::into),
+    })
+}
+
+// === impl WrittenSource ===
+
+impl WrittenSource<'_> {
+    fn compile(
+        &self,
+        keys: &KeyCompiler<'_>,
+        cx: &mut CompileContext<'_>,
+    ) -> Option<SuccessSource> {
+        let env = ExprEnv {
+            scheme: &keys.fields,
+            lists: keys.lists,
+            allow_response: true,
+        };
+        let success = expr::predicate(&self.success.value, &env);
+        let success = success.map_err(|errors| report(self.success, errors, cx));
+        let user_fields = keys.fields.for_user();
+        let env = ExprEnv {
+            scheme: &user_fields,
+            ..env
+        };
+        let user = self.user.map(|user| compile_user(user, &env, cx));
+        Some(SuccessSource {
+            request: None,
+            success: success.ok()?,
+            user: match user {
+                Some(user) => Some(user?),
+                None => None,
+            },
+        })
+    }
+}
+
+fn compile_user(
+    text: &Text,
+    env: &ExprEnv<'_>,
+    cx: &mut CompileContext<'_>,
+) -> Option<expr::Scalar> {
+    let user = expr::scalar(&text.value, env);
+    let user = user.map_err(|errors| report(text, errors, cx)).ok()?;
+    if user.ty() != ValueType::Bytes {
+        let message = format!("`user` must be a string, but this is {}", user.ty().words());
+        cx.diagnostics.error(text.span.clone(), message);
+        return None;
+    }
+    Some(user)
+}

@@ -1,0 +1,260 @@
+//! What the cookies of a client prove. Each cookie is checked on its first use, at most once per request; without
+//! the cookie, nothing is computed.
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::OnceCell;
+
+use super::{FactsView, RequestFacts};
+use crate::credential::{
+    ClearanceCheck, ClearanceCookie, ClientBinding, CredentialId, KnownCheck, KnownCookie,
+    SecretRing, unix_seconds,
+};
+use crate::expr::{Predicate, Scalar, ScalarValue};
+
+/// How a configuration checks and issues the cookies of clients.
+#[derive(Debug)]
+pub struct ClientCredentials {
+    /// The keys.
+    pub ring: SecretRing,
+    /// What makes a client known. `None`: no client can become known.
+    pub known: Option<KnownClients>,
+    /// The time for which a clearance is valid, in seconds. `None`: no clearance is valid.
+    pub clearance_lifetime: Option<u32>,
+}
+
+/// What makes a client known, and for how long.
+#[derive(Debug)]
+pub struct KnownClients {
+    /// What counts as a success. The first source whose request condition matches names the user.
+    pub sources: Vec<SuccessSource>,
+    /// The time for which a cookie is valid without a renewal, in seconds.
+    pub lifetime: u32,
+    /// The domain of the cookie. `None`: the host of the request only.
+    pub domain: Option<Box<str>>,
+}
+
+/// A kind of success.
+#[derive(Debug)]
+pub struct SuccessSource {
+    /// Selects requests. `None` for all.
+    pub request: Option<Predicate>,
+    /// Selects the responses that make a client known.
+    pub success: Predicate,
+    /// The user of a request, a string. `None`: no user is named.
+    pub user: Option<Scalar>,
+}
+
+/// Whether a client is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientStanding {
+    /// The cookie is valid.
+    Known,
+    /// There is no cookie.
+    New,
+    /// The cookie has expired.
+    Expired,
+    /// The cookie is not one of this gateway, or not for this host.
+    Invalid,
+}
+
+/// What a request's cookies have proved so far.
+#[derive(Default)]
+pub(super) struct ClientMemo {
+    /// `Some(None)` without a cookie.
+    cookie: OnceCell<Option<KnownCheck>>,
+    id: OnceCell<CredentialId>,
+    user: OnceCell<Option<Box<[u8]>>>,
+    has_user: OnceCell<bool>,
+    clearance: OnceCell<Option<CredentialId>>,
+}
+
+// === impl KnownClients ===
+
+impl KnownClients {
+    /// The name of the cookie.
+    pub fn cookie_name(&self) -> &'static str {
+        if self.domain.is_some() {
+            KnownCookie::DOMAIN_NAME
+        } else {
+            KnownCookie::HOST_NAME
+        }
+    }
+
+    /// The scope within which cookies are valid: the domain, or else the host of the request.
+    pub fn scope<'a>(&'a self, facts: &'a RequestFacts<'_>) -> &'a str {
+        self.domain.as_deref().unwrap_or(&facts.head.host)
+    }
+
+    /// Whether a browser accepts a cookie of this scope from the host of the request.
+    pub fn covers(&self, facts: &RequestFacts<'_>) -> bool {
+        let host: &str = &facts.head.host;
+        let Some(domain) = self.domain.as_deref() else {
+            return !host.is_empty();
+        };
+        let rest = host.strip_suffix(domain);
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    }
+
+    /// Whether the response makes the client known.
+    pub fn is_success(&self, view: &FactsView<'_, '_>) -> bool {
+        let mut sources = self.sources.iter();
+        sources.any(|source| source.selects(view.request) && source.success.test(view))
+    }
+}
+
+// === impl SuccessSource ===
+
+impl SuccessSource {
+    fn selects(&self, facts: &RequestFacts<'_>) -> bool {
+        self.request
+            .as_ref()
+            .is_none_or(|request| request.test(facts))
+    }
+
+    fn user_of(&self, facts: &RequestFacts<'_>) -> Option<Box<[u8]>> {
+        match self.user.as_ref()?.eval(facts)? {
+            ScalarValue::Bytes(user) if !user.is_empty() => Some(user.into()),
+            _ => None,
+        }
+    }
+}
+
+// === impl RequestFacts ===
+
+impl RequestFacts<'_> {
+    /// Whether the client is known. `None` if no client can be.
+    pub fn client_standing(&self) -> Option<ClientStanding> {
+        self.known_clients()?;
+        Some(ClientStanding::of(self.checked_cookie()))
+    }
+
+    /// [`RequestFacts::client_standing`] if the cookie was checked. `None` otherwise.
+    pub fn checked_standing(&self) -> Option<ClientStanding> {
+        let checked = self.client_memo.cookie.get()?;
+        Some(ClientStanding::of(checked.as_ref()))
+    }
+
+    /// The valid cookie of a known client. `None` for a new client.
+    pub fn known_cookie(&self) -> Option<&KnownCookie> {
+        match self.checked_cookie() {
+            Some(KnownCheck::Known(cookie)) => Some(cookie),
+            _ => None,
+        }
+    }
+
+    /// What identifies the cookie of a known client.
+    pub fn client_id(&self) -> Option<&CredentialId> {
+        let cookie = self.known_cookie()?;
+        Some(self.client_memo.id.get_or_init(|| cookie.client_id()))
+    }
+
+    /// The seconds since the first success of a known client.
+    pub fn client_age(&self) -> Option<u32> {
+        let cookie = self.known_cookie()?;
+        Some(cookie.age(unix_seconds(self.now)))
+    }
+
+    /// Whether the user of the request has succeeded with its cookie.
+    pub fn has_known_user(&self) -> bool {
+        let has_user = || {
+            let (cookie, user) = (self.known_cookie()?, self.user()?);
+            Some(cookie.has_user(&self.credentials?.ring, user))
+        };
+        *self
+            .client_memo
+            .has_user
+            .get_or_init(|| has_user().unwrap_or(false))
+    }
+
+    /// The user of the request. Read it before the request is forwarded, because the body is not kept. `None` if it
+    /// is missing or empty.
+    pub fn user(&self) -> Option<&[u8]> {
+        let read = || {
+            let mut sources = self.known_clients()?.sources.iter();
+            sources.find(|source| source.selects(self))?.user_of(self)
+        };
+        self.client_memo.user.get_or_init(read).as_deref()
+    }
+
+    /// What identifies the valid clearance of the client. `None` without one.
+    pub fn clearance(&self) -> Option<&CredentialId> {
+        let check = || self.check_clearance().map(|clearance| clearance.id());
+        self.client_memo.clearance.get_or_init(check).as_ref()
+    }
+
+    /// What clearances and tokens of this connection are bound to.
+    pub fn binding(&self) -> ClientBinding {
+        let tls = self.connection.tls.as_ref();
+        tls.map_or_else(ClientBinding::default, |tls| {
+            ClientBinding::from_ja4(&tls.hello.ja4)
+        })
+    }
+
+    /// Treats the client as known by this cookie, for a simulation. Returns whether clients can become known.
+    pub fn assume_known(&self, cookie: KnownCookie) -> bool {
+        let is_possible = self.known_clients().is_some();
+        let known = Some(KnownCheck::Known(cookie));
+        is_possible && self.client_memo.cookie.set(known).is_ok()
+    }
+
+    /// Treats the client as one with this clearance, for a simulation. Returns whether clients can have one.
+    pub fn assume_clearance(&self, id: CredentialId) -> bool {
+        let lifetime = self.credentials.and_then(|all| all.clearance_lifetime);
+        lifetime.is_some() && self.client_memo.clearance.set(Some(id)).is_ok()
+    }
+
+    fn known_clients(&self) -> Option<&KnownClients> {
+        self.credentials?.known.as_ref()
+    }
+
+    /// The result for the first cookie with the name. `None` without one.
+    fn checked_cookie(&self) -> Option<&KnownCheck> {
+        let (credentials, known) = (self.credentials?, self.known_clients()?);
+        let check = || {
+            let cookie = self.cookie(known.cookie_name().as_bytes(), 0)?;
+            let (scope, now) = (known.scope(self), unix_seconds(self.now));
+            Some(KnownCookie::check(
+                &cookie,
+                &credentials.ring,
+                scope,
+                now,
+                known.lifetime,
+            ))
+        };
+        self.client_memo.cookie.get_or_init(check).as_ref()
+    }
+
+    fn check_clearance(&self) -> Option<ClearanceCookie> {
+        let credentials = self.credentials?;
+        let lifetime = credentials.clearance_lifetime?;
+        let cookie = self.cookie(ClearanceCookie::NAME.as_bytes(), 0)?;
+        let check = ClearanceCheck {
+            ring: &credentials.ring,
+            scope: &self.head.host,
+            now: unix_seconds(self.now),
+            lifetime,
+            binding: self.binding(),
+        };
+        ClearanceCookie::verify(&cookie, &check)
+    }
+}
+
+// === impl ClientStanding ===
+
+impl ClientStanding {
+    fn of(checked: Option<&KnownCheck>) -> Self {
+        match checked {
+            Some(KnownCheck::Known(_)) => Self::Known,
+            Some(KnownCheck::Expired) => Self::Expired,
+            Some(KnownCheck::Invalid) => Self::Invalid,
+            None => Self::New,
+        }
+    }
+
+    /// The standing that rules, logs and origin servers see: `known` or `new`.
+    pub fn name(self) -> &'static str {
+        if self == Self::Known { "known" } else { "new" }
+    }
+}
