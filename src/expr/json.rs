@@ -1,6 +1,6 @@
 //! Finds one value in a JSON text (RFC 8259) by a path, without copying. The whole text must be
-//! valid. Depth is limited, so that hostile text costs little stack. If two members have one name
-//! the last one counts, as in most parsers.
+//! valid. Depth is limited, so that hostile text costs little stack. A name on the path that occurs
+//! twice in its object is ambiguous, because parsers differ: the value is missing.
 
 use std::borrow::Cow;
 
@@ -46,8 +46,8 @@ fn within<'t>(container: &'t [u8], step: &JsonStep) -> Option<&'t [u8]> {
         (b'{', JsonStep::Name(wanted)) => {
             let mut found = None;
             while let Some((name, value)) = scan.member() {
-                if is(name, wanted) {
-                    found = Some(value);
+                if is(name, wanted) && found.replace(value).is_some() {
+                    return None;
                 }
             }
             found

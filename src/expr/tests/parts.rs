@@ -65,7 +65,9 @@ fn names_are_compared_after_decoding_escapes() {
     assert_eq!(int(r#"{"\u0061":1}"#, &[name("a")]), Some(1));
     assert_eq!(int(r#"{"a\\":1}"#, &[name("a\\")]), Some(1));
     assert_eq!(int(r#"{"\ud83d":1,"b":2}"#, &[name("b")]), Some(2));
-    assert_eq!(int(r#"{"a":1,"\u0061":2}"#, &[name("a")]), Some(2));
+    // Another parser may read the other one.
+    assert_eq!(int(r#"{"a":1,"\u0061":2}"#, &[name("a")]), None);
+    assert_eq!(int(r#"{"a":1,"a":2,"b":3}"#, &[name("b")]), Some(3));
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! The functions once more, by definition: bit by bit, step by step, through serde_json.
 
+use std::fmt;
 use std::net::IpAddr;
 
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::super::super::json::JsonStep;
@@ -11,8 +14,43 @@ const MAX_RESULT: usize = 64 << 10;
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+/// The members of an object, repeated names included.
+struct Members(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        from.deserialize_map(Collect)
+    }
+}
+
+/// Repeated names are found in the outermost object alone.
 fn json(text: &str, path: &[JsonStep]) -> Option<Value> {
     let whole: Value = serde_json::from_str(text).ok()?;
+    if let (Some(JsonStep::Name(name)), Value::Object(_)) = (path.first(), &whole) {
+        let Members(members) = serde_json::from_str(text).ok()?;
+        let named = members
+            .iter()
+            .filter(|(other, _)| other.as_bytes() == &**name);
+        if named.count() > 1 {
+            return None;
+        }
+    }
     let step = |value: Value, step: &JsonStep| match step {
         JsonStep::Name(name) => value
             .as_object()?
