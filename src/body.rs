@@ -2,6 +2,8 @@
 //!
 //! It never buffers: a stream is polled only as fast as its reader consumes it.
 
+pub mod budget;
+
 use std::pin::Pin;
 use std::task::{Context, Poll};
 

@@ -5,6 +5,7 @@
 
 mod access_entry;
 mod body;
+mod body_inspection;
 mod core;
 pub mod engine;
 mod enter;
@@ -37,6 +38,7 @@ use tokio::net::TcpStream;
 pub use self::core::CoreState;
 use self::request_context::RequestContext;
 use self::request_state::{DetachOnDisconnect, LoggedBody, RequestState};
+use self::respond::HandledResponse;
 use crate::action::{GatewayError, RequestInfo};
 use crate::decision::Verdict;
 use crate::facts::{ClientConnection, MalformedRequest, RequestFacts, RequestHead};
@@ -87,7 +89,7 @@ pub async fn connection(
     }
 }
 
-/// head → facts → decide → hold → respond or forward → settle → observe. `None` if there is no response.
+/// head → facts → inspect → decide → hold → respond or forward → settle → observe. `None` if there is no response.
 async fn request(
     state: Rc<RequestState>,
     connection: Rc<ClientConnection>,
@@ -121,21 +123,15 @@ async fn request(
     facts.credentials = snapshot.credentials.as_ref();
 
     let mut request = RequestContext::new(&state, &info, &facts, route);
-    request.decide().await;
-    hold::hold(&mut request).await;
-    let mut handled = match request.decision.verdict {
-        Verdict::Block { rule, retry_after } => {
-            respond::block(&request, incoming, rule, retry_after).await
-        }
-        Verdict::Shadow { rule } => respond::shadow(&request, incoming, rule).await,
-        Verdict::Unavailable { .. } => {
-            respond::refuse(&request, incoming, GatewayError::Unavailable).await
-        }
-        Verdict::Close { .. } => {
-            request.close();
-            return None;
-        }
-        Verdict::Forward | Verdict::Divert { .. } => request.forward(incoming, tunnel).await,
+    let inspected = if snapshot.needs_bodies() {
+        // Boxed, so that a request without an inspection does not take its memory.
+        Box::pin(body_inspection::inspect(&mut request, incoming)).await
+    } else {
+        Ok(incoming)
+    };
+    let mut handled = match inspected {
+        Ok(incoming) => serve(&mut request, incoming, tunnel).await?,
+        Err(refused) => refused,
     };
     request.settle(&handled);
     imitate::learn(&request, &handled);
@@ -152,6 +148,30 @@ fn with_cookie<B>(mut response: Response<B>, cookie: Option<HeaderValue>) -> Res
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response
+}
+
+/// decide → hold → respond or forward. `None` if there is no response.
+async fn serve(
+    request: &mut RequestContext<'_, '_>,
+    incoming: RequestBody,
+    tunnel: Option<tunnel::TunnelClient>,
+) -> Option<HandledResponse> {
+    request.decide().await;
+    hold::hold(request).await;
+    Some(match request.decision.verdict {
+        Verdict::Block { rule, retry_after } => {
+            respond::block(request, incoming, rule, retry_after).await
+        }
+        Verdict::Shadow { rule } => respond::shadow(request, incoming, rule).await,
+        Verdict::Unavailable { .. } => {
+            respond::refuse(request, incoming, GatewayError::Unavailable).await
+        }
+        Verdict::Close { .. } => {
+            request.close();
+            return None;
+        }
+        Verdict::Forward | Verdict::Divert { .. } => request.forward(incoming, tunnel).await,
+    })
 }
 
 /// Applies the route's changes to a response. Rules, the access log and imitations see it before.

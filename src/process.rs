@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use crate::action::QuotaNames;
 use crate::action::imitate::ImitationStore;
+use crate::body::budget::BodyBudget;
 use crate::clock::Clock;
 use crate::config::blueprint::{
     Blueprint, CredentialBlueprint, RuleBlueprint, SharedStoreBlueprint, TargetBlueprint,
@@ -42,6 +43,8 @@ pub struct ProcessState {
     pub rules: Mutex<RuleRegistry>,
     /// The number of held requests.
     pub held: AtomicUsize,
+    /// The memory of inspected request bodies.
+    pub inspected: BodyBudget,
     /// What is learned about real responses, for `imitate`.
     pub imitations: ImitationStore,
     /// Metrics.
@@ -87,6 +90,7 @@ impl ProcessState {
             store: Arc::new(Store::memory(bounds).keyed(&secret)),
             rules: Mutex::default(),
             held: AtomicUsize::new(0),
+            inspected: BodyBudget::default(),
             imitations: ImitationStore::default(),
             metrics: Metrics::new(),
             servers: ServerRegistry::default(),

@@ -14,8 +14,8 @@ use crate::action::imitate::ResponseClass;
 use crate::action::{FixedResponse, QuotaNames, ResponseTemplate};
 use crate::decision::{Action, RuleIndex, Verdict};
 use crate::expr::{FieldId, NamedLists, ValueType};
-use crate::facts::ClientCredentials;
 use crate::facts::client_ip::{ClientIpResolver, IpPrefixes};
+use crate::facts::{ClientCredentials, KnownClients};
 use crate::geo::GeoLookup;
 use crate::listen::ConnectionLimits;
 use crate::observe::{AccessLog, ListenerMetrics, Redactor, RuleMetrics};
@@ -57,6 +57,8 @@ pub struct GatewaySettings {
     pub limits: ConnectionLimits,
     /// The maximum size of a request body, in bytes. `None` for no limit.
     pub max_body: Option<u64>,
+    /// The maximum number of bytes of a request body that rules can read.
+    pub inspect_body: usize,
     /// The drain timeout.
     pub drain_timeout: Duration,
     /// The maximum number of requests held at once.
@@ -197,6 +199,17 @@ pub struct StartupSettings {
 // === impl Snapshot ===
 
 impl Snapshot {
+    /// Returns how clients become known. `None` if none can.
+    pub fn known_clients(&self) -> Option<&KnownClients> {
+        self.credentials.as_ref()?.known.as_ref()
+    }
+
+    /// Returns whether a request body can be needed before the rules run.
+    #[inline]
+    pub fn needs_bodies(&self) -> bool {
+        self.rules.needs_bodies() || self.known_clients().is_some_and(KnownClients::needs_bodies)
+    }
+
     /// Returns whether a learned response class still belongs to a route of this snapshot.
     pub fn wants(&self, kind: &ResponseClass) -> bool {
         let mut routes = self.routes.iter();

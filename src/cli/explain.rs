@@ -44,6 +44,9 @@ pub struct ExplainArgs {
     /// A header of the request. Repeatable.
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = parse::header)]
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// A field of an urlencoded form in the body. Repeatable.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse::form_field)]
+    form: Vec<(String, String)>,
     /// The client's address, `ip.src`, regardless of the headers.
     #[arg(long, value_name = "ADDRESS", value_parser = parse::address)]
     ip: Option<IpAddr>,

@@ -13,6 +13,7 @@ pub fn fields() -> ExitCode {
     for field in fields::all() {
         let phase = match field.phase {
             Phase::Request => "",
+            Phase::Body => " (in rules only)",
             Phase::Response => " (in `count` and `cost` only)",
         };
         let ty = field

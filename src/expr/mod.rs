@@ -24,6 +24,7 @@ mod replace;
 mod set;
 mod term;
 mod transform;
+mod unknown;
 mod wildcard;
 
 #[cfg(test)]
@@ -86,6 +87,8 @@ impl ValueType {
 pub enum Phase {
     /// Once the request head is known.
     Request,
+    /// Once the request body was inspected: in `count`, `mitigate`, `cost` and `key` of a rule.
+    Body,
     /// Once the response is known: only in `count` and `cost`.
     Response,
 }
@@ -105,6 +108,9 @@ pub struct FieldSpec {
     pub phase: Phase,
     /// Whether entry names ignore case (`headers["X"]`).
     pub names_ignore_case: bool,
+    /// Whether an entry without an index is a string (`form["x"]`), which is missing if the name occurs several
+    /// times. Otherwise it is a list.
+    pub entries_are_strings: bool,
 }
 
 /// The fields that expressions may name.
@@ -119,6 +125,9 @@ pub trait FieldScheme {
     /// The cost of reading a field, as a rough number of instructions above that of a plain field.
     /// Tests of cheap fields run first.
     fn read_cost(&self, field: FieldId) -> usize;
+    /// Whether a field has its value as soon as the request head is known. All other fields are unknown while the
+    /// gateway decides whether to read the body.
+    fn is_known_from_head(&self, field: FieldId) -> bool;
 }
 
 /// The facts of one request, by field number. Reading a field as the wrong type returns `None`.

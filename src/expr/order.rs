@@ -61,6 +61,7 @@ impl Prices<'_> {
         match term {
             BytesTerm::Field(field) => self.field(*field),
             BytesTerm::Element(source, _) => self.source(source),
+            BytesTerm::Only { field, .. } => self.field(*field),
             BytesTerm::Item | BytesTerm::Literal(_) => 0,
             BytesTerm::Changed(_, inner) => SEARCH + self.bytes(inner),
             BytesTerm::Text(_) | BytesTerm::Concat(_) | BytesTerm::Join(..) => MAKE,

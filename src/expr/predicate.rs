@@ -9,6 +9,7 @@ use super::compile::{self, Check, EvalContext, Get};
 use super::lists::NamedLists;
 use super::prefilter::{self, Prefilter};
 use super::term::{BoolTerm, BytesTerm, CompiledTerm, IntTerm, IpTerm, StringSource};
+use super::unknown::{self, Judgement};
 use super::{ExprError, FieldFacts, FieldId, FieldScheme, ScalarValue, ValueType, order, parse};
 
 /// The most errors reported for one expression.
@@ -41,6 +42,8 @@ pub type Scalar = CompiledExpr<ValueParts>;
 /// The parts of a compiled expression that only a test has.
 pub struct TestParts {
     check: Check,
+    /// The test before all fields are known. `None` if the request head has all that it reads.
+    early: Option<Judgement>,
     need: Box<Prefilter>,
     first_read: Option<FieldId>,
 }
@@ -79,6 +82,7 @@ pub fn predicate(source: &str, env: &ExprEnv) -> Result<Predicate, Vec<ExprError
     let run = TestParts {
         need,
         first_read: prefilter::first_read(&test),
+        early: unknown::judgement(&test, &|field| !env.scheme.is_known_from_head(field)),
         check: compile::test(test),
     };
     Ok(CompiledExpr::new(run, reads, source))
@@ -167,6 +171,15 @@ impl Predicate {
     #[inline(always)]
     pub fn holds(&self, context: &EvalContext<'_>) -> bool {
         (self.run.check)(context)
+    }
+
+    /// Whether the expression may still hold, judged from the request head alone: `false` only if no body and no
+    /// response can make it hold.
+    pub fn can_hold(&self, context: &EvalContext<'_>) -> bool {
+        match &self.run.early {
+            Some(judge) => judge(context) != Some(false),
+            None => self.holds(context),
+        }
     }
 
     /// The prefilter: a condition that always holds if the expression holds.

@@ -129,7 +129,7 @@ pub(super) fn first_read(test: &BoolTerm) -> Option<FieldId> {
 
 fn read_by(term: &BytesTerm) -> Option<FieldId> {
     match term {
-        BytesTerm::Field(field) => Some(*field),
+        BytesTerm::Field(field) | BytesTerm::Only { field, .. } => Some(*field),
         BytesTerm::Element(source, _) => list_read(source),
         BytesTerm::Changed(_, inner) => read_by(inner),
         _ => None,
@@ -239,6 +239,11 @@ impl TestedString {
                     index: *index,
                 }))
             }
+            BytesTerm::Only { field, name } => Some(TestedString::whole(ValueSource::Element {
+                field: *field,
+                name: Some(name.clone()),
+                index: 0,
+            })),
             BytesTerm::Element(source, _) => TestedString::each(source, item),
             BytesTerm::Item => item.cloned(),
             BytesTerm::Changed(change, inner) => {

@@ -51,6 +51,11 @@ pub(super) enum StringSource {
 pub(super) enum BytesTerm {
     Field(FieldId),
     Element(StringSource, i32),
+    /// The only value of a map's entry; missing if there are several.
+    Only {
+        field: FieldId,
+        name: Box<[u8]>,
+    },
     /// The current item of `any` or `all`.
     Item,
     Literal(Box<[u8]>),

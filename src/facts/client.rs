@@ -6,12 +6,12 @@ mod tests;
 
 use std::cell::OnceCell;
 
-use super::{FactsView, RequestFacts};
+use super::{BodyReads, FactsView, RequestFacts};
 use crate::credential::{
     ClearanceCheck, ClearanceCookie, ClientBinding, CredentialId, KnownCheck, KnownCookie,
     SecretRing, unix_seconds,
 };
-use crate::expr::{Predicate, Scalar, ScalarValue};
+use crate::expr::{EvalContext, Predicate, Scalar, ScalarValue};
 
 /// How a configuration checks and issues the cookies of clients.
 #[derive(Debug)]
@@ -104,9 +104,49 @@ impl KnownClients {
     }
 }
 
+/// What known clients need of request bodies.
+impl KnownClients {
+    /// What the users of requests read of their bodies.
+    pub fn user_reads(&self) -> BodyReads {
+        let reads = self.sources.iter().map(SuccessSource::user_reads);
+        reads.fold(BodyReads::default(), BodyReads::or)
+    }
+
+    /// What is read of the body of this request, judged from its head: for the sources that it may satisfy.
+    pub fn body_reads(&self, facts: &RequestFacts<'_>) -> BodyReads {
+        let context = EvalContext::of(facts);
+        let may_select = |source: &&SuccessSource| {
+            let mut parts = source.request.iter().chain([&source.success]);
+            parts.all(|part| part.can_hold(&context))
+        };
+        let sources = self.sources.iter().filter(may_select);
+        let reads = sources.map(|source| {
+            let parts = source.request.iter().chain([&source.success]);
+            let reads = parts.map(|part| BodyReads::of(part.reads()));
+            reads.fold(source.user_reads(), BodyReads::or)
+        });
+        reads.fold(BodyReads::default(), BodyReads::or)
+    }
+
+    /// Whether a request body can be needed.
+    pub fn needs_bodies(&self) -> bool {
+        let needs = |source: &SuccessSource| {
+            let mut parts = source.request.iter().chain([&source.success]);
+            !source.user_reads().is_none()
+                || parts.any(|part| !BodyReads::of(part.reads()).is_none())
+        };
+        self.sources.iter().any(needs)
+    }
+}
+
 // === impl SuccessSource ===
 
 impl SuccessSource {
+    fn user_reads(&self) -> BodyReads {
+        let user = self.user.as_ref();
+        user.map_or_else(BodyReads::default, |user| BodyReads::of(user.reads()))
+    }
+
     fn selects(&self, facts: &RequestFacts<'_>) -> bool {
         self.request
             .as_ref()

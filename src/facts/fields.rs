@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use http::header::{COOKIE, REFERER};
 
 use super::FactsView;
+use super::body::request_media_type;
 use super::getters::{
     self, absolute, extension_of, first, joined, known, lower, number, text, tls, version_name,
 };
@@ -18,10 +19,12 @@ use crate::expr::{FieldId, FieldScheme, FieldSpec, Phase, ValueType};
 
 mod columns;
 mod foreign;
+mod head_fields;
 
 pub use columns::{
     ClientChoice, FieldPresence, FieldSecrecy, FieldSpread, LogFormat, ReadCost, ValueFormat,
 };
+pub use head_fields::HeadFields;
 
 /// A row of the table.
 pub struct FieldRow {
@@ -31,6 +34,8 @@ pub struct FieldRow {
     pub aliases: &'static [&'static str],
     /// The phase from which it can be read.
     pub phase: Phase,
+    /// Whether its value follows from the request head, whatever the phase.
+    pub is_known_from_head: bool,
     /// Whether requests have a value.
     pub presence: FieldPresence,
     /// The cost of reading it.
@@ -89,6 +94,16 @@ pub const FORWARDED_FOR: FieldId = number_of("http.x_forwarded_for");
 pub const TIMESTAMP: FieldId = number_of("http.request.timestamp.sec");
 /// The field for the declared size of the request body.
 pub const BODY_SIZE: FieldId = number_of("http.request.body.size");
+/// The fields for the form in the body: its map, names and values.
+pub const FORM_FIELDS: [FieldId; 3] = [
+    number_of("http.request.body.form"),
+    number_of("http.request.body.form.names"),
+    number_of("http.request.body.form.values"),
+];
+/// The field for the first bytes of the body.
+pub const BODY_RAW: FieldId = number_of("http.request.body.raw");
+/// The field for whether the body is longer than what is read of it.
+pub const BODY_TRUNCATED: FieldId = number_of("http.request.body.truncated");
 /// The field for whether the request uses TLS.
 pub const OVER_TLS: FieldId = number_of("ssl");
 /// The field for the JA3 fingerprint.
@@ -191,6 +206,16 @@ impl FieldRow {
         self.name == name || self.aliases.contains(&name)
     }
 
+    /// Whether an entry of a map without an index is a string.
+    pub fn entries_are_strings(&self) -> bool {
+        matches!(self.getter, FieldGetter::Map(MapSource::Form))
+    }
+
+    const fn known_from_head(mut self) -> Self {
+        self.is_known_from_head = true;
+        self
+    }
+
     const fn also(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
@@ -208,6 +233,7 @@ impl FieldScheme for FieldTable {
             ty: field.ty(),
             phase: field.phase,
             names_ignore_case: field.names_ignore_case(),
+            entries_are_strings: field.entries_are_strings(),
         })
     }
 
@@ -224,6 +250,10 @@ impl FieldScheme for FieldTable {
 
     fn read_cost(&self, field: FieldId) -> usize {
         by_id(field).read_cost.first()
+    }
+
+    fn is_known_from_head(&self, field: FieldId) -> bool {
+        by_id(field).is_known_from_head
     }
 }
 
@@ -245,6 +275,7 @@ const fn row(
         name,
         aliases: &[],
         phase,
+        is_known_from_head: matches!(phase, Phase::Request),
         presence,
         read_cost,
         secret,
@@ -266,7 +297,7 @@ use FieldPresence::{
 use FieldSecrecy::{Private, PrivateAs, PrivateEntries, Public};
 use FieldSpread::{PerClient, PerRequest, Shared, Varied};
 use LogFormat::{IfRead, OwnEntry};
-use Phase::{Request, Response};
+use Phase::{Body, Request, Response};
 use ReadCost::{EachRead, FirstRead, Free};
 
 #[rustfmt::skip] // a row a line
@@ -302,6 +333,13 @@ static TABLE: &[FieldRow] = &[
     row("raw.http.request.uri.query",            Request,  MaybeEmpty,        Free,           Public,                       Varied,     Freely,     IfRead,   ValueFormat::Any,                        Bytes(|v| text(v.request.head.query.unwrap_or_default())), "the query as sent"),
     row("http.request.route",                    Request,  Always,            Free,           Public,                       Shared,     Fixed,      OwnEntry, ValueFormat::Any,                        Bytes(|v| text(v.request.route?)), "the template of the route that matched"),
     row("http.request.id",                       Request,  Always,            Free,           Public,                       PerRequest, Fixed,      OwnEntry, ValueFormat::Any,                        Bytes(|v| text(v.request.id)), "the id of the request, as in the access log"),
+    // The body. Only a rule that may need it makes the gateway read it.
+    row("http.request.body.form",                Body,     Sometimes,         FirstRead(400), Private,                      Varied,     Freely,     IfRead,   ValueFormat::Any,                        Map(MapSource::Form), "fields of a complete urlencoded form, names and values decoded; `[\"name\"]` is a string, missing if the name occurs twice"),
+    row("http.request.body.form.names",          Body,     Sometimes,         FirstRead(400), Public,                       Varied,     Freely,     IfRead,   ValueFormat::Any,                        Names(MapSource::Form), "names of the form fields"),
+    row("http.request.body.form.values",         Body,     Sometimes,         FirstRead(400), Private,                      Varied,     Freely,     IfRead,   ValueFormat::Any,                        Values(MapSource::Form), "values of the form fields"),
+    row("http.request.body.raw",                 Body,     Sometimes,         Free,           Private,                      Varied,     Freely,     IfRead,   ValueFormat::Any,                        Bytes(|v| Some(Cow::Borrowed(v.request.body()?.raw()?))), "the first `limits.inspect_body` bytes; missing for a multipart or content-encoded body"),
+    row("http.request.body.mime",                Body,     Sometimes,         Free,           Public,                       Varied,     Freely,     IfRead,   ValueFormat::MediaType,                  Bytes(|v| request_media_type(v.request.headers)), "the media type of the body in lower case, without parameters").known_from_head(),
+    row("http.request.body.truncated",           Body,     Sometimes,         Free,           Public,                       Shared,     Freely,     IfRead,   ValueFormat::Any,                        Bool(|v| Some(!v.request.body()?.is_complete())), "whether the body is longer than `limits.inspect_body`"),
     // The client.
     row("ip.src",                                Request,  Always,            Free,           Public,                       PerClient,  Fixed,      OwnEntry, ValueFormat::Any,                        Ip(|v| Some(v.request.client)), "the client's address"),
     row("ip.src.asnum",                          Request,  AsnDatabase,       FirstRead(750), Public,                       Shared,     Fixed,      OwnEntry, ValueFormat::Number(0, u32::MAX as i64), Int(|v| v.request.asn().map(i64::from)), "the client's autonomous system number (ASN)").also(&["ip.geoip.asnum"]),
@@ -320,7 +358,7 @@ static TABLE: &[FieldRow] = &[
     row("tls.client_hello_length",               Request,  Tls,               Free,           Public,                       Shared,     Freely,     IfRead,   ValueFormat::Any,                        Int(|v| i64::try_from(tls(v)?.hello.length).ok()), "the size of the ClientHello in bytes").also(&["cf.tls_client_hello_length"]),
     // Cookies of the gateway.
     row("client.known",                          Request,  Always,            FirstRead(8_000), Public,                     Shared,     Fixed,      OwnEntry, ValueFormat::Any,                        Bool(|v| Some(v.request.known_cookie().is_some())), "whether the client has a valid known-client cookie"),
-    row("client.known_user",                     Request,  Always,            FirstRead(14_000), Public,                    Shared,     Fixed,      IfRead,   ValueFormat::Any,                        Bool(|v| Some(v.request.has_known_user())), "whether the user of this request has succeeded with the client's cookie"),
+    row("client.known_user",                     Body,     Always,            FirstRead(14_000), Public,                    Shared,     Fixed,      IfRead,   ValueFormat::Any,                        Bool(|v| Some(v.request.has_known_user())), "whether the user of this request has succeeded with the client's cookie"),
     row("client.id",                             Request,  Sometimes,         FirstRead(10_000), Public,                    Varied,     Fixed,      OwnEntry, ValueFormat::Any,                        Bytes(|v| Some(Cow::Borrowed(v.request.client_id()?.as_bytes()))), "identifies the known-client cookie, 16 hexadecimal digits; missing without a valid one"),
     row("client.age",                            Request,  Sometimes,         FirstRead(8_000), Public,                     Varied,     Fixed,      IfRead,   ValueFormat::Any,                        Int(|v| v.request.client_age().map(i64::from)), "the seconds since the first success of a known client; missing without a valid cookie"),
     row("client.clearance",                      Request,  Sometimes,         FirstRead(8_000), Public,                     Varied,     Fixed,      OwnEntry, ValueFormat::Any,                        Bytes(|v| Some(Cow::Borrowed(v.request.clearance()?.as_bytes()))), "identifies the clearance of a solved challenge, 16 hexadecimal digits; missing without a valid one"),

@@ -31,10 +31,14 @@ pub fn x_forwarded_for<'a>(view: FactsView<'a, '_>) -> Bytes<'a> {
     joined(view.request.headers, &NAME, b", ")
 }
 
-/// The media type in lower case, without parameters.
+/// The media type of the response in lower case, without parameters.
 pub fn media_type<'a>(view: FactsView<'a, '_>) -> Bytes<'a> {
-    let value = view.response?.headers.get(CONTENT_TYPE)?.as_bytes();
-    let media_type = value.split(|byte| *byte == b';').next()?;
+    media_type_of(view.response?.headers.get(CONTENT_TYPE)?.as_bytes())
+}
+
+/// The media type in a `Content-Type` header.
+pub fn media_type_of(content_type: &[u8]) -> Bytes<'_> {
+    let media_type = content_type.split(|byte| *byte == b';').next()?;
     lower(media_type.trim_ascii())
 }
 

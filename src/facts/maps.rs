@@ -1,4 +1,4 @@
-//! Fields that hold names and values: headers, cookies and query arguments.
+//! Fields that hold names and values: headers, cookies, query arguments and form fields.
 //!
 //! Cookies and arguments are parsed on demand, and stored after several lookups. The meaning of
 //! names and values is not known here.
@@ -32,6 +32,8 @@ pub enum MapSource {
     Cookies,
     /// The query arguments.
     Arguments,
+    /// The fields of an urlencoded form in the body.
+    Form,
 }
 
 /// All pairs of a request, stored after enough lookups.
@@ -75,6 +77,7 @@ impl MapSource {
             }
             (MapSource::Cookies, Some(name), Ok(nth)) => view.request.cookie(name, nth),
             (MapSource::Arguments, Some(name), Ok(nth)) => view.request.argument(name, nth),
+            (MapSource::Form, Some(name), Ok(nth)) => view.request.body()?.form_value(name, nth),
             _ => pick(index, |visit| {
                 self.each_pair(view, name, &mut |_, v| visit(v))
             }),
@@ -125,6 +128,10 @@ impl MapSource {
             }
             MapSource::Arguments => {
                 let pairs = view.request.arguments().iter();
+                wanted(pairs.map(|(n, v)| (&**n, &**v)), name, visit)
+            }
+            MapSource::Form => {
+                let pairs = view.request.form_fields().iter();
                 wanted(pairs.map(|(n, v)| (&**n, &**v)), name, visit)
             }
             MapSource::Headers | MapSource::ResponseHeaders => match self.headers(view) {

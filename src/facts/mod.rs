@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::fingerprint::LazyText;
 
+pub mod body;
 mod client;
 pub mod client_ip;
 pub mod cookies;
@@ -21,9 +22,10 @@ pub mod proxy;
 pub mod query;
 pub mod request;
 
+pub use body::{BodyKind, BodyReads, InspectedBody};
 pub use client::{ClientCredentials, ClientStanding, KnownClients, SuccessSource};
 pub use client_ip::{ClientIpResolver, HeaderKind, IpPrefixes};
-pub use fields::{FieldRow, FieldTable};
+pub use fields::{FieldRow, FieldTable, HeadFields};
 pub use getters::version_name;
 pub use head::{BodyLength, CookieLines, MalformedRequest, RequestHead, UpgradeProtocol};
 pub use request::{FactsView, GeoSource, NoGeo, RequestFacts, ResponseFacts};

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 
 use http::HeaderMap;
 
+use super::body::{FormField, InspectedBody};
 use super::client::{ClientCredentials, ClientMemo};
 use super::cookies::{self, Cookie};
 use super::fields::{self, FieldGetter};
@@ -56,6 +57,7 @@ pub struct RequestFacts<'r> {
     pub(super) client_memo: ClientMemo,
     cookies: ParsedPairs<Cookie<'r>>,
     arguments: ParsedPairs<Argument<'r>>,
+    body: OnceCell<Box<InspectedBody>>,
     asn: OnceCell<Option<u32>>,
     country: OnceCell<Option<[u8; 2]>>,
     continent: OnceCell<Option<[u8; 2]>>,
@@ -112,6 +114,7 @@ impl<'r> RequestFacts<'r> {
             client_memo: ClientMemo::default(),
             cookies: ParsedPairs::default(),
             arguments: ParsedPairs::default(),
+            body: OnceCell::new(),
             asn: OnceCell::new(),
             country: OnceCell::new(),
             continent: OnceCell::new(),
@@ -180,6 +183,21 @@ impl<'r> RequestFacts<'r> {
         }
     }
 
+    /// Sets the inspected part of the body. A second call has no effect.
+    pub fn set_body(&self, body: InspectedBody) {
+        let _ = self.body.set(Box::new(body));
+    }
+
+    /// The inspected part of the body. `None` if the body was not inspected.
+    pub fn body(&self) -> Option<&InspectedBody> {
+        self.body.get().map(|body| &**body)
+    }
+
+    /// The fields of the form in the body, in order. Empty if there is none.
+    pub(super) fn form_fields(&self) -> &[FormField] {
+        self.body().map_or(&[], InspectedBody::form_fields)
+    }
+
     /// The number of the client's autonomous system. `None` if unknown.
     pub fn asn(&self) -> Option<u32> {
         *self.asn.get_or_init(|| self.geo.asn(self.client))
@@ -197,8 +215,8 @@ impl<'r> RequestFacts<'r> {
         self.continent.get_or_init(look_up).as_ref()
     }
 
-    fn query(&self) -> &'r str {
-        self.head.query.unwrap_or_default()
+    fn query(&self) -> &'r [u8] {
+        self.head.query.unwrap_or_default().as_bytes()
     }
 
     fn view(&self) -> FactsView<'_, 'r> {

@@ -1,5 +1,5 @@
-//! A request body as received from the client: hyper's body with a minimum rate. It holds no bytes and reads
-//! none ahead.
+//! A request body as received from the client: hyper's body with a minimum rate. It reads nothing ahead, but
+//! returns what its reader puts back.
 //!
 //! An unwanted body is read and dropped up to a limit: HTTP/1 has no other method to reach the next request on a
 //! connection (RFC 9112, 9.3). If a body is not read to its end, the connection must close after the response:
@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
@@ -23,9 +24,24 @@ use crate::body::BodyError;
 /// A request body. It fails with [`TooSlow`] if its client is below the minimum rate.
 pub struct RequestBody {
     body: hyper::body::Incoming,
+    /// What was read of the body and put back. `None` if nothing was, or if it was read again.
+    put_back: Option<Box<PutBack>>,
+    /// Whether a part of the body was read before.
+    is_begun: bool,
     /// The rate of the body. `None` if there is no body.
     transfer: Option<TransferHandle>,
     tunnel: Option<TunnelGuard>,
+}
+
+/// What was read of a body, to be read again.
+#[derive(Debug, Default)]
+pub struct PutBack {
+    /// The first bytes.
+    pub start: Bytes,
+    /// The bytes after `start`.
+    pub rest: Bytes,
+    /// The trailers, if the body was read to its end and has any.
+    pub trailers: Option<HeaderMap>,
 }
 
 /// The client sent its body too slowly.
@@ -97,9 +113,23 @@ impl RequestBody {
     ) -> Self {
         Self {
             body,
+            put_back: None,
+            is_begun: false,
             transfer,
             tunnel,
         }
+    }
+
+    /// Puts back what was read, so that the next reader gets the whole body.
+    pub fn put_back(&mut self, read: PutBack) {
+        self.is_begun = true;
+        self.put_back = Some(Box::new(read));
+    }
+
+    /// Returns whether a part of the body was read and put back. The client then sends the rest without being
+    /// asked.
+    pub fn is_begun(&self) -> bool {
+        self.is_begun
     }
 
     /// Returns the guard that a tunnel must hold. `None` if the stream cannot become a tunnel, or is a whole
@@ -117,6 +147,12 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(read) = &mut self.put_back {
+            match read.next() {
+                Some(frame) => return Poll::Ready(Some(Ok(frame))),
+                None => self.put_back = None,
+            }
+        }
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         let Some(transfer) = &self.transfer else {
             return polled.map_err(Into::into);
@@ -143,11 +179,44 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        let again = self.put_back.as_ref();
+        again.is_none_or(|read| read.is_empty()) && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let hint = self.body.size_hint();
+        match &self.put_back {
+            Some(read) => read.before(hint),
+            None => hint,
+        }
+    }
+}
+
+// === impl PutBack ===
+
+impl PutBack {
+    fn is_empty(&self) -> bool {
+        self.start.is_empty() && self.rest.is_empty() && self.trailers.is_none()
+    }
+
+    fn next(&mut self) -> Option<Frame<Bytes>> {
+        for bytes in [&mut self.start, &mut self.rest] {
+            if !bytes.is_empty() {
+                return Some(Frame::data(std::mem::take(bytes)));
+            }
+        }
+        self.trailers.take().map(Frame::trailers)
+    }
+
+    /// Returns the size of this and of a rest with the size `after`.
+    fn before(&self, after: SizeHint) -> SizeHint {
+        let bytes = (self.start.len() + self.rest.len()) as u64;
+        let mut whole = SizeHint::new();
+        whole.set_lower(after.lower() + bytes);
+        if let Some(upper) = after.upper() {
+            whole.set_upper(upper + bytes);
+        }
+        whole
     }
 }
 

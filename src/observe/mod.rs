@@ -36,8 +36,8 @@ pub mod sink;
 pub use access::{AbortReason, AccessLog, AccessRecord};
 pub use log::{LogHandle, LogOutput, install_panic_hook};
 pub use metrics::{
-    HISTOGRAM_BOUNDS, KnownClientResult, ListenerMetrics, MetricCounter, Metrics, ProtocolError,
-    RuleMetrics, UpstreamMetrics,
+    BodyInspection, HISTOGRAM_BOUNDS, KnownClientResult, ListenerMetrics, MetricCounter, Metrics,
+    ProtocolError, RuleMetrics, UpstreamMetrics,
 };
 pub use redact::Redactor;
 pub use sink::LineSink;

@@ -67,7 +67,8 @@ pub fn streamed(incoming: RequestBody, state: &Rc<RequestState>) -> Body {
 pub async fn discard(request: &RequestContext<'_, '_>, mut incoming: RequestBody) -> DiscardedBody {
     let (headers, meter) = (request.info.headers, &request.state.meter);
     // Reading would request a body that the client has not sent yet (RFC 9110, 10.1.1).
-    let drained = if headers.contains_key(EXPECT) && !incoming.is_end_stream() {
+    let is_unasked = headers.contains_key(EXPECT) && !incoming.is_begun();
+    let drained = if is_unasked && !incoming.is_end_stream() {
         DrainOutcome::TooSlow
     } else {
         drain_body(&mut incoming, UNWANTED, UNWANTED_WAIT, &meter.bytes).await

@@ -1,6 +1,6 @@
 //! Holds requests before their decision is carried out, with a limit on their number.
 //!
-//! Their bodies are not read in the meantime. A client that disconnects frees its slot; for an HTTP/1 client
+//! Their bodies are not read in the meantime, except what was inspected before. A client that disconnects frees its slot; for an HTTP/1 client
 //! with a body that has not arrived yet, the disconnect is only detected when the wait is over.
 
 use std::io;
@@ -33,7 +33,7 @@ pub struct HeldSlot {
     drain_wait: Duration,
 }
 
-/// Holds a request until the decided time has passed since it arrived. If too many requests are held already, it
+/// Holds a request until the decided time has passed since its rules ran. If too many requests are held already, it
 /// does not wait, and the decision changes.
 pub async fn hold(request: &mut RequestContext<'_, '_>) {
     let (state, time) = (request.state, request.decision.hold);
@@ -47,7 +47,7 @@ pub async fn hold(request: &mut RequestContext<'_, '_>) {
         }
         return;
     };
-    slot.until_drained(sleep_until((state.began + time).into()))
+    slot.until_drained(sleep_until((request.ready_at + time).into()))
         .await;
     request.released_at = slot.now();
 }

@@ -12,7 +12,7 @@ use super::imitate::Route;
 use super::request_state::{LoggedBody, RequestState};
 use super::respond::HandledResponse;
 use crate::action::{RequestInfo, client_left, cut_off, unanswered};
-use crate::clock::Rfc3339;
+use crate::clock::{Rfc3339, Timestamp};
 use crate::decision::{Decision, RuleEventKind};
 use crate::facts::RequestFacts;
 use crate::rules::{KeyStatus, Plan, PlanResult};
@@ -32,6 +32,10 @@ pub struct RequestContext<'a, 'r> {
     pub route: Option<Route<'a>>,
     /// The decision.
     pub decision: Decision,
+    /// The time at which the rules count the request: its arrival, or the end of the inspection of its body.
+    pub now: Timestamp,
+    /// [`RequestContext::now`] on the monotonic clock.
+    pub ready_at: Instant,
     /// When the last hold ended.
     pub released_at: Instant,
     has_response: bool,
@@ -54,6 +58,8 @@ impl<'a, 'r> RequestContext<'a, 'r> {
             facts,
             route,
             decision: Decision::default(),
+            now: facts.now,
+            ready_at: state.began,
             released_at: state.began,
             has_response: false,
         }
@@ -62,6 +68,15 @@ impl<'a, 'r> RequestContext<'a, 'r> {
     /// The configuration.
     pub fn snapshot(&self) -> &'a Snapshot {
         &self.state.snapshot
+    }
+
+    /// Makes the rules count the request now, because its body took time to arrive. A store must not see requests in
+    /// the order of their heads: a client could count in a window that has passed.
+    pub fn restart_clock(&mut self) {
+        let core = &self.state.core;
+        self.now = core.now();
+        self.ready_at = core.instant();
+        self.released_at = self.ready_at;
     }
 
     fn engine(&self) -> Engine<'a> {
@@ -79,12 +94,7 @@ impl RequestContext<'_, '_> {
         let mut evaluation = Evaluation::default();
         let engine = self.engine();
         engine
-            .decide(
-                self.facts,
-                self.facts.now,
-                &mut evaluation,
-                &mut self.decision,
-            )
+            .decide(self.facts, self.now, &mut evaluation, &mut self.decision)
             .await;
         self.state.hold_leases(evaluation.leases.take());
         log_started_bans(self.snapshot(), &evaluation.plan, &evaluation.result);
@@ -138,7 +148,7 @@ impl RequestContext<'_, '_> {
 
     /// Returns how long rules held the request. `None` if they did not.
     pub fn held(&self) -> Option<Duration> {
-        let held = self.released_at - self.state.began;
+        let held = self.released_at - self.ready_at;
         (!held.is_zero()).then_some(held)
     }
 

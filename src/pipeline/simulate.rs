@@ -12,10 +12,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
 
+mod geo;
+
+use self::geo::SimulatedGeo;
+use super::body_inspection::InspectionPlan;
 use super::engine::{Engine, Evaluation, ResponsePhase};
 use super::forward::{fault, is_too_large};
 use super::imitate::Route;
@@ -27,9 +32,8 @@ use crate::body::Body;
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Verdict};
 use crate::facts::{
-    ClientConnection, GeoSource, MalformedRequest, RequestFacts, RequestHead, ResponseFacts,
+    ClientConnection, InspectedBody, MalformedRequest, RequestFacts, RequestHead, ResponseFacts,
 };
-use crate::geo::continent;
 use crate::rules::trace::{self, RequestPass, RuleTrace};
 use crate::snapshot::{RouteTarget, Snapshot};
 use crate::store::{OnSettled, StoreHandle};
@@ -51,6 +55,8 @@ pub struct Simulation {
     pub asn: Option<u32>,
     /// The client's country, instead of what the databases return.
     pub country: Option<[u8; 2]>,
+    /// The body. Its length is that of `parts`.
+    pub body: Bytes,
     /// The status of the response. `None` for the route's status, or 200 from an upstream.
     pub status: Option<StatusCode>,
     /// Additional headers of the response.
@@ -87,9 +93,6 @@ pub struct SimulationReport {
     pub rules: Vec<RuleTrace>,
 }
 
-/// The geo data of the client: that of the simulation, or else of the databases.
-struct SimulatedGeo<'a>(&'a Simulation, &'a dyn GeoSource);
-
 // === impl Simulation ===
 
 impl Simulation {
@@ -117,12 +120,23 @@ impl Simulation {
         facts.id = id;
         facts.credentials = snapshot.credentials.as_ref();
         self.assume_client(&facts);
+        self.inspect(snapshot, &info, &facts);
         let engine = Engine {
             rules: &snapshot.rules,
             store,
         };
         self.evaluate(snapshot, engine, &info, (&facts, route), detail)
             .await
+    }
+
+    /// Adds the start of the body to the facts if a rule may need it, as for a real request.
+    fn inspect(&self, snapshot: &Snapshot, info: &RequestInfo<'_>, facts: &RequestFacts<'_>) {
+        if let InspectionPlan::Read(kind) = InspectionPlan::of(snapshot, info, facts) {
+            let read = self.body.len().min(snapshot.settings.inspect_body);
+            let is_complete = read == self.body.len();
+            let start = self.body.slice(..read);
+            facts.set_body(InspectedBody::new(start, is_complete, kind));
+        }
     }
 
     async fn evaluate(
@@ -348,22 +362,4 @@ fn with_disabled(snapshot: &Snapshot, mut traces: Vec<RuleTrace>) -> Vec<RuleTra
         traces.insert(index, RuleTrace::disabled(name));
     }
     traces
-}
-
-// === impl SimulatedGeo ===
-
-impl GeoSource for SimulatedGeo<'_> {
-    fn asn(&self, ip: IpAddr) -> Option<u32> {
-        self.0.asn.or_else(|| self.1.asn(ip))
-    }
-
-    fn country(&self, ip: IpAddr) -> Option<[u8; 2]> {
-        self.0.country.or_else(|| self.1.country(ip))
-    }
-
-    /// Returns the continent. A simulated country implies it, as an override in the configuration does.
-    fn continent(&self, ip: IpAddr) -> Option<[u8; 2]> {
-        let found = || self.1.continent(ip);
-        self.0.country.map_or_else(found, continent::of)
-    }
 }

@@ -3,6 +3,7 @@
 //! Pure. It never waits, counts or responds: it returns which counters to use and reads the store's
 //! results. Live traffic and every tool call these functions.
 
+mod body_need;
 mod compiled_rule;
 mod cost;
 mod decide;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
+use self::body_need::BodyNeed;
 use self::compiled_rule::CompiledRule;
 use self::index::{IndexCost, PrefilterIndex, needs};
 pub use self::key::{Key, KeyPart, MissingPart};
@@ -128,6 +130,7 @@ pub struct RuleSet {
     compiled_rules: Vec<CompiledRule>,
     counts_responses: bool,
     takes_leases: bool,
+    body_need: BodyNeed,
     /// Finds the rules to plan for a request. `None` if all rules are evaluated.
     planning: Option<PrefilterIndex>,
     /// Finds the rules to settle for a response. `None` if all rules are evaluated.
@@ -225,6 +228,7 @@ impl RuleSet {
         Self {
             counts_responses,
             takes_leases: rules.iter().any(Rule::takes_lease),
+            body_need: BodyNeed::of(&rules),
             planning: planning.filter(|index| !index.is_idle()),
             settling: many.then(|| index(Phase::Response, needs::to_settle, least)),
             awaiting: counts_responses.then(|| index(Phase::Response, needs::to_await, 1)),

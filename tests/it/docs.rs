@@ -348,6 +348,7 @@ fn field_rows() -> String {
     for field in fields::all() {
         let phase = match field.phase {
             Phase::Request => "",
+            Phase::Body => "; in rules only",
             Phase::Response => "; in `count` and `cost` only",
         };
         let aliases: Vec<_> = field.aliases.iter().map(|a| format!("`{a}`")).collect();

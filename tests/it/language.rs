@@ -13,7 +13,8 @@ use lockgate::config::{self, ConfigSource, Diagnostics};
 use lockgate::expr::{self, ExprEnv, FieldFacts, NamedList, NamedLists, ScalarValue};
 use lockgate::facts::fields::{self, FieldTable};
 use lockgate::facts::{
-    ClientConnection, GeoSource, HelloFacts, RequestFacts, RequestHead, ResponseFacts, TlsFacts,
+    BodyKind, ClientConnection, GeoSource, HelloFacts, InspectedBody, RequestFacts, RequestHead,
+    ResponseFacts, TlsFacts,
 };
 use toml::{Table, Value as Toml};
 
@@ -162,6 +163,16 @@ impl Case {
         let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, now, &place);
         facts.route = text(request, "route");
         facts.id = text(request, "id").unwrap_or_default();
+        if let Some(body) = text(request, "body") {
+            let kind = BodyKind::of(&parts.headers);
+            let truncated = request.get("truncated").and_then(Toml::as_bool);
+            let is_complete = truncated != Some(true);
+            facts.set_body(InspectedBody::new(
+                body.to_owned().into(),
+                is_complete,
+                kind,
+            ));
+        }
         let lists = self.lists();
         let env = ExprEnv {
             scheme: &FieldTable,

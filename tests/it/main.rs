@@ -9,6 +9,7 @@
 )]
 
 mod actions;
+mod bodies;
 mod check;
 mod client_certs;
 mod crowd;

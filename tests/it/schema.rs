@@ -22,6 +22,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ("admin_without_token", "knows which addresses are loopback"),
     ("client_ip_no_trusted_proxy", "a warning"),
     ("duration_bounds", "reads the number in a string"),
+    ("limits_inspect_body", "reads the number in a string"),
     ("log_access_words", "knows which words are no files"),
     ("network_host_bits", "a warning"),
     ("route_no_upstreams", "a name that is nowhere"),

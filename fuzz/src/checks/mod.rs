@@ -9,6 +9,7 @@ mod configuration;
 mod cookies_and_query;
 mod credential;
 mod expression;
+mod form;
 mod forwarding;
 mod path;
 mod proxy_header;
@@ -25,6 +26,7 @@ pub use configuration::configuration;
 pub use cookies_and_query::cookies_and_query;
 pub use credential::credential;
 pub use expression::expression;
+pub use form::form;
 pub use forwarding::forwarding;
 pub use path::path;
 pub use proxy_header::proxy_header;
@@ -37,13 +39,14 @@ pub use template::template;
 pub type Check = fn(&[u8]);
 
 /// All checks, with the names of their targets.
-pub const ALL: [(&str, Check); 13] = [
+pub const ALL: [(&str, Check); 14] = [
     ("answer", answer),
     ("client_hello", client_hello),
     ("configuration", configuration),
     ("cookies_and_query", cookies_and_query),
     ("credential", credential),
     ("expression", expression),
+    ("form", form),
     ("forwarding", forwarding),
     ("path", path),
     ("proxy_header", proxy_header),

@@ -80,6 +80,13 @@ pub fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     Ok((name, value))
 }
 
+/// Parses a form field, `name=value`.
+pub fn form_field(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=');
+    let (name, value) = pair.ok_or("a form field is like user=alice, without escapes")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 /// Parses an IP address.
 pub fn address(text: &str) -> Result<IpAddr, String> {
     let wrong = |_| "it is not an address: write 203.0.113.7 or 2001:db8::1".to_owned();
@@ -183,6 +190,8 @@ mod tests {
             "methods are written in capitals: GET"
         );
         assert!(method("https://a/").is_err() && method("PROPFIND").is_ok());
+        assert_eq!(form_field("a=b=c"), Ok(("a".into(), "b=c".into())));
+        assert!(form_field("user").is_err());
         assert!(header("accept").is_err() && header("a b: c").is_err());
         assert!(country("DEU").is_err() && country("de") == Ok(*b"DE"));
         assert!(ja3("abc").is_err() && ja4("x").is_err() && status("99").is_err());

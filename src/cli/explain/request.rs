@@ -3,15 +3,17 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use bytes::Bytes;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
-use http::header::HOST;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
 use http::uri::Authority;
-use http::{Request, Uri, Version};
+use http::{HeaderMap, HeaderValue, Request, Uri, Version};
 
 use super::ExplainArgs;
 use crate::cli::Cli;
 use crate::expr::FieldId;
+use crate::facts::body::FORM;
 use crate::facts::{
     ClientConnection, HelloFacts, MalformedRequest, TlsFacts, fields, version_name,
 };
@@ -44,6 +46,7 @@ pub fn simulation(args: &ExplainArgs, snapshot: &Snapshot) -> (Simulation, Vec<S
     *request.method_mut() = args.method.clone();
     *request.version_mut() = version;
     request.headers_mut().extend(args.headers.iter().cloned());
+    let body = form(&args.form, request.headers_mut());
     let unreadable = address(&mut request, args, secure).err();
     let peer = args
         .peer
@@ -57,6 +60,7 @@ pub fn simulation(args: &ExplainArgs, snapshot: &Snapshot) -> (Simulation, Vec<S
             listener: listener.map_or_else(|| "".into(), |listener| listener.label.clone()),
             tls: secure.then(|| tls(args, version)),
         },
+        body,
         client: args.ip,
         asn: args.asn,
         country: args.country,
@@ -88,6 +92,31 @@ pub fn unused_credentials(args: &ExplainArgs, snapshot: &Snapshot) -> Vec<String
     let note =
         |(_, option, table)| format!("{option} has no effect: the configuration has no [{table}]");
     unused.map(note).collect()
+}
+
+/// Returns the fields as an urlencoded form and declares it in `headers`, as a browser would.
+fn form(fields: &[(String, String)], headers: &mut HeaderMap) -> Bytes {
+    if fields.is_empty() {
+        return Bytes::new();
+    }
+    let pair = |(name, value): &(String, String)| format!("{}={}", escape(name), escape(value));
+    let form = fields.iter().map(pair).collect::<Vec<_>>().join("&");
+    let media_type = HeaderValue::from_static(FORM);
+    headers.entry(CONTENT_TYPE).or_insert(media_type);
+    if !headers.contains_key(TRANSFER_ENCODING) {
+        let length = HeaderValue::from(form.len());
+        headers.entry(CONTENT_LENGTH).or_insert(length);
+    }
+    form.into()
+}
+
+/// Percent-encodes everything but letters and digits.
+fn escape(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
 }
 
 /// Describes the request in one line.

@@ -3,7 +3,8 @@
 use crate::config::file::ConfigFile;
 use crate::expr::{FieldId, FieldScheme, FieldSpec, Phase};
 use crate::facts::fields::{
-    CLIENT_AGE, CLIENT_CLEARANCE, CLIENT_ID, CLIENT_KNOWN, CLIENT_KNOWN_USER, FieldTable, by_id,
+    CLIENT_AGE, CLIENT_CLEARANCE, CLIENT_ID, CLIENT_KNOWN, CLIENT_KNOWN_USER, FieldTable,
+    HeadFields, by_id,
 };
 
 /// The fields that the settings of a file provide.
@@ -17,6 +18,8 @@ pub struct AvailableFields {
     has_challenge: bool,
     /// Whether the expression is the user of a request.
     is_user: bool,
+    /// Whether the expression can read the request body.
+    has_body: bool,
 }
 
 // === impl AvailableFields ===
@@ -30,6 +33,23 @@ impl AvailableFields {
             has_users: known.is_some_and(|known| known.user.is_some()),
             has_challenge: false,
             is_user: false,
+            has_body: true,
+        }
+    }
+
+    /// Returns the fields that expressions outside rules may read.
+    pub fn without_body(self) -> Self {
+        Self {
+            has_body: false,
+            ..self
+        }
+    }
+
+    fn all(&self) -> &'static dyn FieldScheme {
+        if self.has_body {
+            &FieldTable
+        } else {
+            &HeadFields
         }
     }
 
@@ -74,18 +94,22 @@ impl AvailableFields {
 
 impl FieldScheme for AvailableFields {
     fn field(&self, name: &str) -> Option<FieldSpec> {
-        let field = FieldTable.field(name)?;
+        let field = self.all().field(name)?;
         self.obstacle(field.id).is_none().then_some(field)
     }
 
     fn names(&self) -> Vec<&'static str> {
-        FieldTable.names()
+        self.all().names()
     }
 
     fn refusal(&self, name: &str) -> Option<String> {
         let obstacle = |field: FieldSpec| self.obstacle(field.id);
-        let refusal = FieldTable.field(name).and_then(obstacle);
-        refusal.or_else(|| FieldTable.refusal(name))
+        let refusal = self.all().field(name).and_then(obstacle);
+        refusal.or_else(|| self.all().refusal(name))
+    }
+
+    fn is_known_from_head(&self, field: FieldId) -> bool {
+        FieldTable.is_known_from_head(field)
     }
 
     fn read_cost(&self, field: FieldId) -> usize {

@@ -36,6 +36,14 @@ impl<'a> KeyCompiler<'a> {
         }
     }
 
+    /// Returns a compiler of keys outside rules, which cannot read the request body.
+    pub fn without_body(self) -> Self {
+        Self {
+            fields: self.fields.without_body(),
+            ..self
+        }
+    }
+
     /// Compiles the parts of a key. `None` after an error.
     pub fn parts(&self, texts: &[Text], cx: &mut CompileContext<'_>) -> Option<Vec<KeyPart>> {
         let parts = texts.iter().map(|text| self.part(text, cx));

@@ -91,7 +91,7 @@ impl CompileContext<'_> {
         let lists = lists::lists(&file.lists, cx);
         let keys = KeyCompiler::new(&lists, &redactor, file);
         let credentials = credentials::credentials(file, &keys, cx);
-        let upstreams = upstreams::upstreams(&file.upstreams, &keys, cx);
+        let upstreams = upstreams::upstreams(&file.upstreams, &keys.without_body(), cx);
         let shared = RuleCompiler {
             keys,
             responses: ResponseTemplates::new(file, cx),
@@ -112,6 +112,7 @@ impl CompileContext<'_> {
         let settings = GatewaySettings {
             limits: file.limits.connection,
             max_body: Some(file.limits.max_body_bytes).filter(|max| *max > 0),
+            inspect_body: file.limits.inspect_body,
             drain_timeout: file.server.drain_timeout.value,
             max_held: file.server.max_held.value as usize,
             client_ip: client_ip(file),

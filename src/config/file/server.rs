@@ -30,6 +30,8 @@ pub struct LimitSettings {
     pub connection: listen::ConnectionLimits,
     /// The maximum size of a request body in bytes; 0 is unlimited. Default 0.
     pub max_body_bytes: u64,
+    /// The number of bytes of a request body that rules can read. Default 16 KiB.
+    pub inspect_body: usize,
     /// The maximum number of open connections per address, by the prefixes of `[client_ip]`; 0 is
     /// unlimited. Default 0.
     pub max_connections_per_ip: u32,
@@ -75,10 +77,12 @@ pub(super) fn limits(s: &mut SectionReader<'_, '_>) -> LimitSettings {
             .value,
         h2_max_resets: s.or("h2_max_resets", integer(0..=1_000_000), 100u32).value,
     };
+    let inspected = size_between(256, 1 << 20);
     let per_ip = integer(0..=10_000_000);
     LimitSettings {
         connection,
         max_body_bytes: s.or("max_body_bytes", size(), 0u64).value,
+        inspect_body: s.or("inspect_body", inspected, 16u64 << 10).value as usize,
         max_connections_per_ip: s.or("max_connections_per_ip", per_ip, 0u32).value,
     }
 }

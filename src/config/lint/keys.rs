@@ -155,7 +155,9 @@ fn shared(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
 fn grouped(case: &LintedRule<'_>, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let tls = file.listeners.iter().all(|listener| listener.tls.is_some());
     let mut parts = case.rule.key.parts.iter();
-    let Some(part) = parts.find(|part| reads(part, |field| can_be_missing(field, tls))) else {
+    // A client can leave a field of the body out, so those requests must share a counter.
+    let is_grouped = |field| by_id(field).phase == Phase::Request && can_be_missing(field, tls);
+    let Some(part) = parts.find(|part| reads(part, is_grouped)) else {
         return;
     };
     let source = part.scalar.source();
@@ -232,7 +234,7 @@ fn has(part: &KeyPart, spread: FieldSpread) -> bool {
 /// Returns whether some requests lack the field.
 pub(super) fn can_be_missing(field: FieldId, only_tls: bool) -> bool {
     let field = by_id(field);
-    field.phase == Phase::Request
+    field.phase != Phase::Response
         && match field.presence {
             FieldPresence::Always | FieldPresence::MaybeEmpty => false,
             FieldPresence::Tls => !only_tls,

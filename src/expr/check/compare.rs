@@ -34,7 +34,7 @@ impl Checker<'_> {
         op_span: &Span,
         right: &CompareTarget,
     ) -> Option<OperandShape> {
-        let shape = self.operand(left)?;
+        let shape = self.operand(left)?.or_string();
         let c = Comparison {
             left: self.text(&left.span),
             op,

@@ -77,6 +77,30 @@ enum OperandShape {
     /// Each value of a list, after `[*]`.
     Each(StringSource, CompiledTerm),
     Map(FieldSpec),
+    /// An entry of a map that is a string unless it is indexed.
+    Entry(FieldId, Box<[u8]>),
+}
+
+// === impl OperandShape ===
+
+impl OperandShape {
+    /// A map's entry as a string.
+    fn or_string(self) -> OperandShape {
+        match self {
+            OperandShape::Entry(field, name) => {
+                OperandShape::One(CompiledTerm::Bytes(BytesTerm::Only { field, name }))
+            }
+            shape => shape,
+        }
+    }
+
+    /// A map's entry as the list of its values.
+    fn or_list(self) -> OperandShape {
+        match self {
+            OperandShape::Entry(field, name) => names::values(field, Some(name)),
+            shape => shape,
+        }
+    }
 }
 
 // === impl Checker ===
@@ -112,7 +136,7 @@ impl<'a> Checker<'a> {
 
     fn single_test(&mut self, shape: OperandShape, node: &ExprNode) -> Option<BoolTerm> {
         let text = self.text(&node.span);
-        match shape {
+        match shape.or_string() {
             OperandShape::One(CompiledTerm::Bool(test)) => Some(test),
             OperandShape::One(term) => {
                 let message = format!("`{text}` is {}, not a test", term.ty().words());
@@ -248,9 +272,9 @@ impl<'a> Checker<'a> {
         span: &Span,
     ) -> Option<OperandShape> {
         let text = self.text(&before);
-        match (shape, index) {
+        match (shape.or_list(), index) {
             (OperandShape::Map(spec), IndexKind::Name(name)) => self.entry(&spec, name, span),
-            (OperandShape::Map(spec), IndexKind::Every) => Some(names::values(&spec, None)),
+            (OperandShape::Map(spec), IndexKind::Every) => Some(names::values(spec.id, None)),
             (OperandShape::Map(_), IndexKind::At(_)) => {
                 let help = format!("name an entry, as in `{text}[\"name\"][0]`");
                 self.fail_with(span, format!("`{text}` is a map"), help)
@@ -269,13 +293,15 @@ impl<'a> Checker<'a> {
                 span,
                 format!("`{text}` is {} and has no parts", term.ty().words()),
             ),
-            (OperandShape::Each(..), _) => self.fail(span, format!("`{text}` has no parts")),
+            (OperandShape::Each(..) | OperandShape::Entry(..), _) => {
+                self.fail(span, format!("`{text}` has no parts"))
+            }
         }
     }
 
     /// Checks that a part has a single value.
     fn single(&mut self, shape: OperandShape, span: &Span) -> Option<CompiledTerm> {
-        match shape {
+        match shape.or_string() {
             OperandShape::One(term) => Some(term),
             OperandShape::List(source, term) if self.is_first(&source) => {
                 Some(term.fill(&BytesTerm::Element(source, 0)))

@@ -9,7 +9,7 @@ use super::super::function::{
 use super::super::term::{
     BoolTerm, BytesTerm, CompiledTerm, EachTerm, IntTerm, IpTerm, StringSource,
 };
-use super::super::{FieldSpec, Phase};
+use super::super::{FieldId, FieldSpec, Phase};
 use super::{Checker, OperandShape, Span, ValueType, bool};
 
 // === impl Checker ===
@@ -34,7 +34,7 @@ impl Checker<'_> {
             ValueType::Int => OperandShape::One(CompiledTerm::Int(IntTerm::Field(spec.id))),
             ValueType::Ip => OperandShape::One(CompiledTerm::Ip(IpTerm::Field(spec.id))),
             ValueType::Bool => bool(BoolTerm::Field(spec.id, true)),
-            ValueType::Array => values(&spec, None),
+            ValueType::Array => values(spec.id, None),
             ValueType::Map => OperandShape::Map(spec),
         })
     }
@@ -56,7 +56,7 @@ impl Checker<'_> {
         self.report(span, format!("unknown field `{name}`{near}"), help)
     }
 
-    /// The list of values that a map has under `name`.
+    /// What a map has under `name`.
     pub(super) fn entry(
         &mut self,
         spec: &FieldSpec,
@@ -71,12 +71,16 @@ impl Checker<'_> {
         } else {
             text.to_owned()
         };
-        let name = Some(text.as_bytes().into());
+        let name = text.as_bytes().into();
         let entry = (spec.id, text.into_boxed_str());
         if !self.reads.entries.contains(&entry) {
             self.reads.entries.push(entry);
         }
-        Some(values(spec, name))
+        Some(if spec.entries_are_strings {
+            OperandShape::Entry(spec.id, name)
+        } else {
+            values(spec.id, Some(name))
+        })
     }
 
     pub(super) fn call(
@@ -117,7 +121,7 @@ impl Checker<'_> {
             CompiledTerm::Map(map),
             CompiledTerm::Bytes(BytesTerm::Literal(name)),
         ] = &*terms
-            && let OperandShape::List(source, each) = self.entry(map, name, span)?
+            && let OperandShape::List(source, each) = self.entry(map, name, span)?.or_list()
             && let Some(first) = terms.first_mut()
         {
             *first = CompiledTerm::List(source, Box::new(each));
@@ -202,7 +206,7 @@ impl Checker<'_> {
         let shape = self.node(node);
         self.many = outer;
         let kept = std::mem::replace(&mut self.kept, outer_kept);
-        let term = match (shape?, param) {
+        let term = match (read_by(param, shape?), param) {
             (OperandShape::Each(list, CompiledTerm::Bool(test)), ParamType::Tests)
             | (OperandShape::List(list, CompiledTerm::Bool(test)), ParamType::Tests) => {
                 CompiledTerm::Many(list, EachTerm { test, kept })
@@ -299,6 +303,14 @@ impl Checker<'_> {
     }
 }
 
+/// A map's entry as the parameter reads it: as a list if it accepts one.
+fn read_by(param: ParamType, shape: OperandShape) -> OperandShape {
+    match param {
+        ParamType::Joined | ParamType::Map | ParamType::Values => shape.or_list(),
+        _ => shape.or_string(),
+    }
+}
+
 /// A description of what a parameter accepts, and the check for it.
 fn wanted(param: ParamType) -> (&'static str, fn(&CompiledTerm) -> bool) {
     use CompiledTerm::{Bytes as Text, Ip as Address, List, Many};
@@ -343,8 +355,7 @@ fn describe(term: &CompiledTerm, param: ParamType) -> &'static str {
 }
 
 /// The values of an array, of a map's entry or, without a name, of all entries of a map.
-pub(super) fn values(spec: &FieldSpec, name: Option<Box<[u8]>>) -> OperandShape {
-    let field = spec.id;
+pub(super) fn values(field: FieldId, name: Option<Box<[u8]>>) -> OperandShape {
     OperandShape::List(
         StringSource::Field { field, name },
         CompiledTerm::Bytes(BytesTerm::Item),

@@ -70,6 +70,10 @@ pub(super) fn get(term: BytesTerm) -> GetBytes {
             let list = ListReader::new(source);
             Box::new(move |context| list.element(context, index))
         }
+        BytesTerm::Only { field, name } => Box::new(move |context| {
+            let value = |index| context.facts.element(field, Some(&*name), index);
+            value(0).filter(|_| value(1).is_none())
+        }),
         BytesTerm::Item => Box::new(|context| Some(Cow::Borrowed(context.item))),
         BytesTerm::Literal(text) => Box::new(move |_| Some(Cow::Owned(text.to_vec()))),
         BytesTerm::Changed(change, inner) => {

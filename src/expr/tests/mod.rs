@@ -12,6 +12,7 @@ mod networks;
 mod parts;
 mod random;
 mod truths;
+mod unknown;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -66,6 +67,7 @@ impl FieldScheme for Small {
             ty,
             phase,
             names_ignore_case,
+            entries_are_strings: false,
         })
     }
 
@@ -80,6 +82,10 @@ impl FieldScheme for Small {
 
     fn read_cost(&self, _: FieldId) -> usize {
         0
+    }
+
+    fn is_known_from_head(&self, field: FieldId) -> bool {
+        FIELDS[usize::from(field.0)].2 == Request
     }
 }
 

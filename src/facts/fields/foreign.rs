@@ -80,9 +80,8 @@ type Row = (&'static str, Filler, &'static str);
 enum Filler {
     /// Only Cloudflare's network has the value.
     Cloudflare,
-    /// The value is in the body, which the gateway does not read. Its row has the whole advice,
-    /// because most such values have no alternative.
-    Body,
+    /// The value is in a part of a multipart body, which the gateway does not parse.
+    Multipart,
     /// No database that the gateway reads has the value.
     Database,
     /// The value is a property of packets, which the gateway never sees.
@@ -91,10 +90,7 @@ enum Filler {
     Otherwise,
 }
 
-use Filler::{Body, Cloudflare, Database, Otherwise, Packets};
-
-/// The alternative to a value that only the body has.
-const NO_BODY: &str = "no equivalent: in a key, use `ip.src` or a header that names the user";
+use Filler::{Cloudflare, Database, Multipart, Otherwise, Packets};
 
 /// The first matching row applies.
 #[rustfmt::skip] // a row a line
@@ -142,11 +138,7 @@ const REFUSED: &[Row] = &[
     ("ip.opt.", Packets, "`ip.src`"),
     ("ip.proto.*", Packets, "`ip.src`"),
     ("ip.ttl", Packets, "`ip.src`"),
-    ("http.request.body.raw", Body, NO_BODY),
-    ("http.request.body.form.*", Body, NO_BODY),
-    ("http.request.body.multipart.*", Body, NO_BODY),
-    ("http.request.body.mime", Body, "nearest: `http.request.headers[\"content-type\"][0]`"),
-    ("http.request.body.truncated", Body, "nearest: `http.request.body.size`"),
+    ("http.request.body.multipart.*", Multipart, "`http.request.body.form` for an urlencoded form"),
     ("ip.src.is_in_european_union", Database, "`ip.src.country in {…}`"),
     ("ip.src.city", Database, "`ip.src.country`, `ip.src.continent` and `ip.src.asnum`"),
     ("ip.src.lat", Database, "`ip.src.country`, `ip.src.continent` and `ip.src.asnum`"),
@@ -175,8 +167,8 @@ pub(super) fn why_refused(name: &str) -> Option<String> {
     let (_, filler, nearest) = REFUSED.iter().find(|(row, ..)| fits(row, looked_up))?;
     Some(match filler {
         Cloudflare => format!("only Cloudflare provides `{name}`; nearest: {nearest}"),
-        Body => {
-            format!("`{name}` is in the body, which the gateway does not read; {nearest}")
+        Multipart => {
+            format!("the gateway does not parse multipart bodies for `{name}`; nearest: {nearest}")
         }
         Database => format!("no database of the gateway has `{name}`; nearest: {nearest}"),
         Packets => format!("`{name}` is about packets, but rules see requests; nearest: {nearest}"),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{FieldTable, all};
+use super::{FieldTable, HeadFields, all};
 use crate::expr::{FieldScheme, Phase, ValueType};
 
 #[test]
@@ -65,6 +65,18 @@ fn the_table_lists_every_field_of_the_language() {
             "http.response.content_type.media_type upstream.name upstream.error",
         ),
         (ValueType::Map, Phase::Response, "http.response.headers"),
+        (ValueType::Map, Phase::Body, "http.request.body.form"),
+        (
+            ValueType::Array,
+            Phase::Body,
+            "http.request.body.form.names http.request.body.form.values",
+        ),
+        (
+            ValueType::Bytes,
+            Phase::Body,
+            "http.request.body.raw http.request.body.mime",
+        ),
+        (ValueType::Bool, Phase::Body, "http.request.body.truncated"),
     ];
     for (ty, phase, names) in groups {
         for name in names.split(' ') {
@@ -81,6 +93,32 @@ fn only_header_names_ignore_case() {
     let ignoring = |name| FieldTable.field(name).unwrap().names_ignore_case;
     assert!(ignoring("http.request.headers") && ignoring("http.response.headers"));
     assert!(!ignoring("http.request.cookies") && !ignoring("http.request.uri.args"));
+}
+
+#[test]
+fn the_body_and_the_response_are_not_known_from_the_head() {
+    for field in all() {
+        let by_head = field.phase == Phase::Request || field.name == "http.request.body.mime";
+        assert_eq!(field.is_known_from_head, by_head, "{}", field.name);
+    }
+}
+
+#[test]
+fn expressions_outside_rules_cannot_read_the_body() {
+    for field in all() {
+        let outside = HeadFields.field(field.name).is_some();
+        assert_eq!(outside, field.phase != Phase::Body, "{}", field.name);
+        assert_eq!(HeadFields.names().contains(&field.name), outside);
+    }
+    let refusal = HeadFields.refusal("http.request.body.form").unwrap();
+    assert!(
+        refusal.contains("only `count`, `mitigate`, `cost` and `key`"),
+        "{refusal}"
+    );
+    assert_eq!(
+        HeadFields.refusal("cf.ray_id"),
+        FieldTable.refusal("cf.ray_id")
+    );
 }
 
 #[test]
@@ -110,9 +148,9 @@ fn cloudflare_only_fields_are_refused_with_the_nearest_field() {
     );
     assert!(
         FieldTable
-            .refusal("http.request.body.raw")
+            .refusal("http.request.body.multipart.names")
             .unwrap()
-            .ends_with("no equivalent: in a key, use `ip.src` or a header that names the user")
+            .ends_with("nearest: `http.request.body.form` for an urlencoded form")
     );
     for name in ["http.request.jwt.claims", "http.request.jwt.claims.iat.sec"] {
         assert!(

@@ -150,6 +150,24 @@ named! {
     }
 }
 
+named! {
+    /// The result of inspecting a request body.
+    pub enum BodyInspection {
+        /// The body was read to its end.
+        Read = "read",
+        /// The body is longer than `limits.inspect_body`.
+        Truncated = "truncated",
+        /// The body has no value that a rule reads: another media type, or too many form fields.
+        Unsupported = "unsupported",
+        /// The body has a content coding.
+        Encoded = "encoded",
+        /// A form field that a rule reads occurs twice.
+        Ambiguous = "ambiguous",
+        /// All inspections together hold as much memory as they may.
+        Full = "full",
+    }
+}
+
 // === impl RuleMetrics ===
 
 impl RuleMetrics {

@@ -14,8 +14,8 @@ pub use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 pub use handles::{
-    CandidateDivergence, HandshakeCounters, KnownClientResult, ListenerMetrics, ProtocolError,
-    ReloadCounters, RuleMetrics, UpstreamMetrics,
+    BodyInspection, CandidateDivergence, HandshakeCounters, KnownClientResult, ListenerMetrics,
+    ProtocolError, ReloadCounters, RuleMetrics, UpstreamMetrics,
 };
 pub use series::{HISTOGRAM_BOUNDS, Histogram, MetricCounter};
 
@@ -35,6 +35,7 @@ pub struct Metrics {
     protocol_errors: [MetricCounter; ProtocolError::ALL.len()],
     cuts: [MetricCounter; AbortReason::ALL.len()],
     known_clients: [MetricCounter; KnownClientResult::ALL.len()],
+    inspections: [MetricCounter; BodyInspection::ALL.len()],
     /// Requests cancelled by a client disconnect although a rule might have counted the response.
     pub uncounted: MetricCounter,
     /// Panics.
@@ -79,6 +80,8 @@ families! {
         "Responses that ended early, by cause";
     protocol_errors: MetricFamily<MetricCounter>, "protocol_errors_total",
         "Requests and connections refused for a protocol error, by kind";
+    body_inspections: MetricFamily<MetricCounter>, "body_inspections_total",
+        "Request bodies that a rule may have needed, by what was read of them";
     rule_matched: MetricFamily<MetricCounter>, "rule_matched_total",
         "Requests that a rule's expression matched, by phase";
     rule_mitigated: MetricFamily<MetricCounter>, "rule_mitigated_total", "Requests that a rule acted on";
@@ -129,8 +132,13 @@ impl Metrics {
             let labels = [("result", result.name())];
             families.known_clients.series(&labels)
         };
+        let inspection = |result: BodyInspection| {
+            let labels = [("result", result.name())];
+            families.body_inspections.series(&labels)
+        };
         let metrics = Self {
             known_clients: KnownClientResult::ALL.map(known),
+            inspections: BodyInspection::ALL.map(inspection),
             handshakes: families.handshakes(),
             reloads: families.reloads(),
             protocol_errors: ProtocolError::ALL.map(error),
@@ -147,6 +155,12 @@ impl Metrics {
     /// Counts a request or a connection that violated the protocol.
     pub fn count_protocol_error(&self, kind: ProtocolError) {
         let count = self.protocol_errors.get(kind as usize);
+        count.into_iter().for_each(MetricCounter::inc);
+    }
+
+    /// Counts an inspected request body.
+    pub fn count_inspection(&self, result: BodyInspection) {
+        let count = self.inspections.get(result as usize);
         count.into_iter().for_each(MetricCounter::inc);
     }
 

@@ -1,0 +1,231 @@
+//! Reads the start of a request body before the rules run, if a rule may need it.
+//!
+//! What was read is put back, so that all later stages see the whole body. The rules decide from the request head
+//! whether they may need a body. Without a rule that reads bodies, nothing here runs.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::EXPECT;
+use http::{HeaderMap, Version};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use tokio::time::timeout;
+
+use super::forward::is_too_large;
+use super::request_context::RequestContext;
+use super::respond::HandledResponse;
+use crate::action::{GatewayError, RequestInfo};
+use crate::body::BodyError;
+use crate::facts::{BodyKind, BodyLength, BodyReads, InspectedBody, RequestFacts};
+use crate::listen::{PutBack, RequestBody, TooSlow};
+use crate::observe::BodyInspection;
+use crate::snapshot::Snapshot;
+
+/// How long an HTTP/2 client with `Expect: 100-continue` may wait for a response that hyper cannot send, before the
+/// rules run without its body.
+const UNASKED_WAIT: Duration = Duration::from_secs(1);
+
+/// What to do about the body of a request before its rules run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InspectionPlan {
+    /// No rule may need it.
+    Ignore,
+    /// A rule may need it, but it has no value that rules can read.
+    Skip(BodyInspection),
+    /// Read its start.
+    Read(BodyKind),
+}
+
+/// The start of a body, and what else was read of it.
+#[derive(Default)]
+struct BodyStart {
+    /// The first bytes, at most as many as rules can read.
+    bytes: Vec<u8>,
+    /// The rest of the last frame.
+    rest: Bytes,
+    trailers: Option<HeaderMap>,
+    /// Whether the body ends with `bytes`.
+    is_complete: bool,
+}
+
+/// Reads the start of the body if a rule may need it, and adds it to the facts. Returns the body for the later
+/// stages, or the response to a body that cannot be read.
+pub async fn inspect(
+    request: &mut RequestContext<'_, '_>,
+    mut incoming: RequestBody,
+) -> Result<RequestBody, HandledResponse> {
+    if incoming.is_end_stream() {
+        return Ok(incoming);
+    }
+    let result = match InspectionPlan::of(request.snapshot(), request.info, request.facts) {
+        InspectionPlan::Ignore => return Ok(incoming),
+        InspectionPlan::Skip(why) => why,
+        InspectionPlan::Read(kind) => match read(request, &mut incoming, kind).await {
+            Ok(result) => result,
+            Err(error) => return Err(refuse(request, incoming, &error)),
+        },
+    };
+    request
+        .state
+        .core
+        .live
+        .process
+        .metrics
+        .count_inspection(result);
+    request.restart_clock();
+    Ok(incoming)
+}
+
+/// Reads the start of the body within the budget of all inspections.
+async fn read(
+    request: &RequestContext<'_, '_>,
+    incoming: &mut RequestBody,
+    kind: BodyKind,
+) -> Result<BodyInspection, BodyError> {
+    let (snapshot, facts) = (request.snapshot(), request.facts);
+    let declared = facts.head.body_size();
+    let most = snapshot.settings.inspect_body;
+    let expected = declared.and_then(|size| usize::try_from(size).ok());
+    let budget = &request.state.core.live.process.inspected;
+    let Some(reservation) = budget.reserve(expected.map_or(most, |size| size.min(most))) else {
+        return Ok(BodyInspection::Full);
+    };
+    let mut start = BodyStart::default();
+    if !start.begin(request.info, incoming, most).await? {
+        return Ok(BodyInspection::Unsupported);
+    }
+    start.fill(incoming, most).await?;
+    start.is_complete |= declared == Some(start.bytes.len() as u64);
+    let bytes = reservation.hold(start.bytes);
+    incoming.put_back(PutBack {
+        start: bytes.clone(),
+        rest: start.rest,
+        trailers: start.trailers,
+    });
+    let body = InspectedBody::new(bytes, start.is_complete, kind);
+    let result = result_of(snapshot, &body, kind);
+    facts.set_body(body);
+    Ok(result)
+}
+
+/// Returns how an inspection is counted.
+fn result_of(snapshot: &Snapshot, body: &InspectedBody, kind: BodyKind) -> BodyInspection {
+    let is_repeated = |name: &[u8]| body.form_value(name, 1).is_some();
+    let mut names = snapshot.rules.form_names().iter();
+    if !body.is_complete() {
+        BodyInspection::Truncated
+    } else if kind == BodyKind::Form && !body.has_form() {
+        BodyInspection::Unsupported
+    } else if names.any(|name| is_repeated(name.as_bytes())) {
+        BodyInspection::Ambiguous
+    } else {
+        BodyInspection::Read
+    }
+}
+
+/// Refuses a request whose body is malformed or too slow, before any rule.
+fn refuse(
+    request: &RequestContext<'_, '_>,
+    incoming: RequestBody,
+    error: &BodyError,
+) -> HandledResponse {
+    let fault = if error.is::<TooSlow>() {
+        GatewayError::BodyTooSlow
+    } else {
+        GatewayError::Malformed
+    };
+    request.state.core.fault(fault);
+    let mut handled = HandledResponse::own(fault.to_response(request.info));
+    handled.unread = Some(incoming);
+    handled.closing(true, request.info)
+}
+
+// === impl InspectionPlan ===
+
+impl InspectionPlan {
+    /// Returns what to do about the body of a request with this head.
+    pub fn of(snapshot: &Snapshot, info: &RequestInfo<'_>, facts: &RequestFacts<'_>) -> Self {
+        let is_message = facts.head.body != BodyLength::None && facts.head.upgrade.is_none();
+        // A body that is too large is refused later, without reading it.
+        if !is_message || is_too_large(snapshot, facts) {
+            return Self::Ignore;
+        }
+        let reads = body_reads(snapshot, facts);
+        if reads.is_none() {
+            return Self::Ignore;
+        }
+        let kind = BodyKind::of(facts.headers);
+        // A streaming call may wait for a response before it sends more.
+        if info.is_grpc() {
+            return Self::Skip(BodyInspection::Unsupported);
+        }
+        match kind {
+            _ if reads.are_in(kind) => Self::Read(kind),
+            BodyKind::Encoded => Self::Skip(BodyInspection::Encoded),
+            _ => Self::Skip(BodyInspection::Unsupported),
+        }
+    }
+}
+
+/// Returns what rules and known clients read of the body of this request.
+fn body_reads(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> BodyReads {
+    let mut reads = snapshot.rules.body_reads(facts);
+    if let Some(known) = snapshot.known_clients() {
+        reads = reads.or(known.body_reads(facts));
+        if reads.user {
+            reads = reads.or(known.user_reads());
+        }
+    }
+    BodyReads {
+        user: false,
+        ..reads
+    }
+}
+
+// === impl BodyStart ===
+
+impl BodyStart {
+    /// Reads the first frame. Returns `false` if the client waits for a response that cannot be sent: hyper sends
+    /// 100 Continue when an HTTP/1 body is first read, and never over HTTP/2.
+    async fn begin(
+        &mut self,
+        info: &RequestInfo<'_>,
+        body: &mut RequestBody,
+        most: usize,
+    ) -> Result<bool, BodyError> {
+        if info.version != Version::HTTP_2 || !info.headers.contains_key(EXPECT) {
+            return Ok(true);
+        }
+        match timeout(UNASKED_WAIT, self.read_frame(body, most)).await {
+            Ok(read) => read.map(|()| true),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Reads until the body ends or `most` bytes were read.
+    async fn fill(&mut self, body: &mut RequestBody, most: usize) -> Result<(), BodyError> {
+        while !self.is_complete && self.bytes.len() < most {
+            self.read_frame(body, most).await?;
+        }
+        Ok(())
+    }
+
+    async fn read_frame(&mut self, body: &mut RequestBody, most: usize) -> Result<(), BodyError> {
+        let Some(frame) = body.frame().await.transpose()? else {
+            self.is_complete = true;
+            return Ok(());
+        };
+        match frame.into_data() {
+            Ok(mut data) => {
+                let room = most.saturating_sub(self.bytes.len());
+                let taken = data.split_to(room.min(data.len()));
+                self.bytes.extend_from_slice(&taken);
+                self.rest = data;
+                self.is_complete = self.rest.is_empty() && body.is_end_stream();
+            }
+            Err(frame) => self.trailers = frame.into_trailers().ok(),
+        }
+        Ok(())
+    }
+}

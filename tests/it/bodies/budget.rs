@@ -1,0 +1,60 @@
+//! The memory of all inspected bodies together.
+
+use super::{FORM, PER_USER, head, inspections, login};
+use crate::harness::{Running, run, wait_until};
+
+const MIB: usize = 1 << 20;
+
+#[test]
+fn bodies_above_the_budget_are_not_inspected() {
+    let gateway = Running::with(
+        &PER_USER
+            .replace("1KiB", "1MiB")
+            .replace("request_body_timeout = \"1s\"", ""),
+    );
+    let used = || gateway.gateway().live().process.inspected.used();
+    // Without a length, each may become as long as rules can read.
+    let wires: Vec<_> = (0..64)
+        .map(|_| {
+            let mut wire = gateway.client().connect();
+            wire.send(&head("/login", "transfer-encoding: chunked\r\n"));
+            wire
+        })
+        .collect();
+    wait_until("the budget is full", || used() == 64 * MIB);
+    // Their users are missing, so they share one counter.
+    login(gateway.client(), "user=alice").send();
+    let answer = login(gateway.client(), "user=bob").send();
+    assert_eq!(answer.status, 429);
+    assert_eq!(inspections(&gateway, "full"), 2);
+    drop(wires);
+    wait_until("nothing is reserved", || used() == 0);
+    login(gateway.client(), "user=alice")
+        .times(2)
+        .then(200, 429);
+    assert_eq!(inspections(&gateway, "read"), 2);
+    assert_eq!(used(), 0);
+}
+
+#[test]
+fn the_memory_of_a_body_is_returned_after_every_end() {
+    let gateway = Running::with(PER_USER);
+    let used = || gateway.gateway().live().process.inspected.used();
+    for form in ["user=a", "user=a", "user=b", &"x".repeat(5000)] {
+        login(gateway.client(), form).send();
+    }
+    // A client that leaves in the middle.
+    let mut wire = gateway.client().connect();
+    wire.send(&head("/login", "content-length: 700\r\n"));
+    wait_until("the body is read", || used() == 700);
+    drop(wire);
+    run(async {
+        let mut talk = gateway.client().talk().await;
+        let request = talk.request("POST", "/login").header("content-type", FORM);
+        let (_, mut stream) = talk.open(request, false).await;
+        super::until(|| used() >= 1024).await;
+        stream.send_reset(h2::Reason::CANCEL);
+        super::until(|| used() == 0).await;
+    });
+    wait_until("nothing is reserved", || used() == 0);
+}
