@@ -2,6 +2,7 @@
 
 mod budget;
 mod forwarded;
+mod secrets;
 mod waiting;
 
 use std::time::Duration;
