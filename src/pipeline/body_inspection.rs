@@ -88,10 +88,15 @@ async fn read(
     let most = snapshot.settings.inspect_body;
     let expected = declared.and_then(|size| usize::try_from(size).ok());
     let budget = &request.state.core.live.process.inspected;
-    let Some(reservation) = budget.reserve(expected.map_or(most, |size| size.min(most))) else {
+    let reserved = expected.map_or(most, |size| size.min(most));
+    let Some(reservation) = budget.reserve(reserved) else {
         return Ok(BodyInspection::Full);
     };
-    let mut start = BodyStart::default();
+    let mut start = BodyStart {
+        // A buffer that grows would take more than is reserved.
+        bytes: Vec::with_capacity(reserved),
+        ..BodyStart::default()
+    };
     if !start.begin(request.info, incoming, most).await? {
         return Ok(BodyInspection::Unsupported);
     }
