@@ -38,7 +38,6 @@ use tokio::net::TcpStream;
 pub use self::core::CoreState;
 use self::request_context::RequestContext;
 use self::request_state::{DetachOnDisconnect, LoggedBody, RequestState};
-use self::respond::HandledResponse;
 use crate::action::{GatewayError, RequestInfo};
 use crate::decision::Verdict;
 use crate::facts::{ClientConnection, MalformedRequest, RequestFacts, RequestHead};
@@ -123,21 +122,32 @@ async fn request(
     facts.credentials = snapshot.credentials.as_ref();
 
     let mut request = RequestContext::new(&state, &info, &facts, route);
-    let inspected = if snapshot.needs_bodies() {
-        // Boxed, so that a request without an inspection does not take its memory.
-        Box::pin(body_inspection::inspect(&mut request, incoming)).await
-    } else {
-        Ok(incoming)
-    };
-    let mut handled = match inspected {
-        Ok(incoming) => serve(&mut request, incoming, tunnel).await?,
-        Err(refused) => refused,
+    if snapshot.needs_bodies() {
+        let inspection = Box::pin(body_inspection::inspect(&mut request, &mut incoming));
+        if let Some(fault) = inspection.await {
+            return Some(body_inspection::refuse(&mut request, incoming, fault));
+        }
+    }
+    request.decide().await;
+    hold::hold(&mut request).await;
+    let mut handled = match request.decision.verdict {
+        Verdict::Block { rule, retry_after } => {
+            respond::block(&request, incoming, rule, retry_after).await
+        }
+        Verdict::Shadow { rule } => respond::shadow(&request, incoming, rule).await,
+        Verdict::Unavailable { .. } => {
+            respond::refuse(&request, incoming, GatewayError::Unavailable).await
+        }
+        Verdict::Close { .. } => {
+            request.close();
+            return None;
+        }
+        Verdict::Forward | Verdict::Divert { .. } => request.forward(incoming, tunnel).await,
     };
     request.settle(&handled);
     imitate::learn(&request, &handled);
     handled.add_quota_headers(snapshot, &request.decision);
-    let edits = handled.edits(route);
-    let cookie = request.issue_cookie(&handled);
+    let (edits, cookie) = (handled.edits(route), request.issue_cookie(&handled));
     let response = edited(request.start_response(handled), edits, &head);
     Some(with_cookie(response, cookie))
 }
@@ -148,30 +158,6 @@ fn with_cookie<B>(mut response: Response<B>, cookie: Option<HeaderValue>) -> Res
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response
-}
-
-/// decide → hold → respond or forward. `None` if there is no response.
-async fn serve(
-    request: &mut RequestContext<'_, '_>,
-    incoming: RequestBody,
-    tunnel: Option<tunnel::TunnelClient>,
-) -> Option<HandledResponse> {
-    request.decide().await;
-    hold::hold(request).await;
-    Some(match request.decision.verdict {
-        Verdict::Block { rule, retry_after } => {
-            respond::block(request, incoming, rule, retry_after).await
-        }
-        Verdict::Shadow { rule } => respond::shadow(request, incoming, rule).await,
-        Verdict::Unavailable { .. } => {
-            respond::refuse(request, incoming, GatewayError::Unavailable).await
-        }
-        Verdict::Close { .. } => {
-            request.close();
-            return None;
-        }
-        Verdict::Forward | Verdict::Divert { .. } => request.forward(incoming, tunnel).await,
-    })
 }
 
 /// Applies the route's changes to a response. Rules, the access log and imitations see it before.

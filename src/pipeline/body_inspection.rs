@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::EXPECT;
-use http::{HeaderMap, Version};
+use http::{HeaderMap, Response, Version};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
 use super::forward::is_too_large;
 use super::request_context::RequestContext;
+use super::request_state::LoggedBody;
 use super::respond::HandledResponse;
 use crate::action::{GatewayError, RequestInfo};
 use crate::body::BodyError;
@@ -49,21 +50,22 @@ struct BodyStart {
     is_complete: bool,
 }
 
-/// Reads the start of the body if a rule may need it, and adds it to the facts. Returns the body for the later
-/// stages, or the response to a body that cannot be read.
+/// Reads the start of the body if a rule may need it, and adds it to the facts. Returns why the body cannot be read.
+/// `None` if it can. Callers box the future, so that a request without an inspection does not take its memory.
 pub async fn inspect(
     request: &mut RequestContext<'_, '_>,
-    mut incoming: RequestBody,
-) -> Result<RequestBody, HandledResponse> {
+    incoming: &mut RequestBody,
+) -> Option<GatewayError> {
     if incoming.is_end_stream() {
-        return Ok(incoming);
+        return None;
     }
     let result = match InspectionPlan::of(request.snapshot(), request.info, request.facts) {
-        InspectionPlan::Ignore => return Ok(incoming),
+        InspectionPlan::Ignore => return None,
         InspectionPlan::Skip(why) => why,
-        InspectionPlan::Read(kind) => match read(request, &mut incoming, kind).await {
+        InspectionPlan::Read(kind) => match read(request, incoming, kind).await {
             Ok(result) => result,
-            Err(error) => return Err(refuse(request, incoming, &error)),
+            Err(error) if error.is::<TooSlow>() => return Some(GatewayError::BodyTooSlow),
+            Err(_) => return Some(GatewayError::Malformed),
         },
     };
     request
@@ -74,7 +76,7 @@ pub async fn inspect(
         .metrics
         .count_inspection(result);
     request.restart_clock();
-    Ok(incoming)
+    None
 }
 
 /// Reads the start of the body within the budget of all inspections.
@@ -129,21 +131,16 @@ fn result_of(snapshot: &Snapshot, body: &InspectedBody, kind: BodyKind) -> BodyI
     }
 }
 
-/// Refuses a request whose body is malformed or too slow, before any rule.
-fn refuse(
-    request: &RequestContext<'_, '_>,
+/// Refuses a request whose body cannot be read, before any rule.
+pub fn refuse(
+    request: &mut RequestContext<'_, '_>,
     incoming: RequestBody,
-    error: &BodyError,
-) -> HandledResponse {
-    let fault = if error.is::<TooSlow>() {
-        GatewayError::BodyTooSlow
-    } else {
-        GatewayError::Malformed
-    };
+    fault: GatewayError,
+) -> Response<LoggedBody> {
     request.state.core.fault(fault);
     let mut handled = HandledResponse::own(fault.to_response(request.info));
     handled.unread = Some(incoming);
-    handled.closing(true, request.info)
+    request.start_response(handled.closing(true, request.info))
 }
 
 // === impl InspectionPlan ===

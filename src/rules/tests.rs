@@ -1,6 +1,7 @@
 //! Tests of keys, plan, decide and settle, on rules compiled from text. Tests of the whole gateway
 //! check that they follow the contract together with a store.
 
+mod bodies;
 mod candidates;
 mod costs;
 mod deciding;

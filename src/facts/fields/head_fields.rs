@@ -27,7 +27,7 @@ impl FieldScheme for HeadFields {
         let field = FieldTable.field(name);
         if field.is_some_and(|field| field.phase == Phase::Body) {
             return Some(format!(
-                "`{name}` is in the request body; only `count`, `mitigate`, `cost` and `key` of a rule can read it"
+                "`{name}` depends on the request body; only `count`, `mitigate`, `cost` and `key` of a rule can read it"
             ));
         }
         FieldTable.refusal(name)
