@@ -24,10 +24,8 @@ use crate::body::BodyError;
 /// A request body. It fails with [`TooSlow`] if its client is below the minimum rate.
 pub struct RequestBody {
     body: hyper::body::Incoming,
-    /// What was read of the body and put back. `None` if nothing was, or if it was read again.
+    /// What was read of the body and put back, as far as it was not read again. `None` if nothing was read before.
     put_back: Option<Box<PutBack>>,
-    /// Whether a part of the body was read before.
-    is_begun: bool,
     /// The rate of the body. `None` if there is no body.
     transfer: Option<TransferHandle>,
     tunnel: Option<TunnelGuard>,
@@ -114,7 +112,6 @@ impl RequestBody {
         Self {
             body,
             put_back: None,
-            is_begun: false,
             transfer,
             tunnel,
         }
@@ -122,14 +119,13 @@ impl RequestBody {
 
     /// Puts back what was read, so that the next reader gets the whole body.
     pub fn put_back(&mut self, read: PutBack) {
-        self.is_begun = true;
         self.put_back = Some(Box::new(read));
     }
 
     /// Returns whether a part of the body was read and put back. The client then sends the rest without being
     /// asked.
     pub fn is_begun(&self) -> bool {
-        self.is_begun
+        self.put_back.is_some()
     }
 
     /// Returns the guard that a tunnel must hold. `None` if the stream cannot become a tunnel, or is a whole
@@ -147,11 +143,8 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        if let Some(read) = &mut self.put_back {
-            match read.next() {
-                Some(frame) => return Poll::Ready(Some(Ok(frame))),
-                None => self.put_back = None,
-            }
+        if let Some(frame) = self.put_back.as_mut().and_then(|read| read.next()) {
+            return Poll::Ready(Some(Ok(frame)));
         }
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         let Some(transfer) = &self.transfer else {

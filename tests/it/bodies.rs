@@ -13,7 +13,6 @@ use crate::harness::{Client, Running};
 const PER_USER: &str = r#"
 [limits]
 inspect_body = "1KiB"
-request_body_timeout = "1s"
 [[rules]]
 name = "per-user"
 count = 'http.request.uri.path eq "/login"'

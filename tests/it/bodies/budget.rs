@@ -7,11 +7,7 @@ const MIB: usize = 1 << 20;
 
 #[test]
 fn bodies_above_the_budget_are_not_inspected() {
-    let gateway = Running::with(
-        &PER_USER
-            .replace("1KiB", "1MiB")
-            .replace("request_body_timeout = \"1s\"", ""),
-    );
+    let gateway = Running::with(&PER_USER.replace("1KiB", "1MiB"));
     let used = || gateway.gateway().live().process.inspected.used();
     // Without a length, each may become as long as rules can read.
     let wires: Vec<_> = (0..64)

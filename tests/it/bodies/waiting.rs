@@ -10,7 +10,8 @@ use crate::harness::{Folder, Running, Talk, Told, run, wait_until};
 
 #[test]
 fn a_stalled_body_gets_408_before_any_rule() {
-    let gateway = Running::with(PER_USER);
+    let timeout = "[limits]\nrequest_body_timeout = \"1s\"";
+    let gateway = Running::with(&PER_USER.replace("[limits]", timeout));
     for _ in 0..2 {
         let mut wire = gateway.client().connect();
         wire.send(&head("/login", "content-length: 99\r\n"));
