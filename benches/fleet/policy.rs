@@ -118,7 +118,7 @@ impl DeltaState {
         let units = std::mem::take(&mut self.debt);
         self.sent = Some(units);
         Some(KeyReport {
-            units,
+            units: units.into(),
             ..KeyReport::default()
         })
     }

@@ -86,6 +86,7 @@ fn plan(limiter: Limiter, rules: usize, key: usize) -> Plan {
             key: 0..end,
             limiter,
             cost: 1,
+            only_total: false,
             op: StepOp::Admit,
             ban: BanLength::Never,
             max_hold: Duration::ZERO,

@@ -93,6 +93,7 @@ impl Rule {
             key: 0..8,
             limiter,
             cost: 1,
+            only_total: false,
             op: StepOp::Admit,
             ban,
             max_hold: Duration::ZERO,

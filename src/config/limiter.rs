@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::file::{CandidateSettings, RuleSettings};
-use crate::limit::Limiter;
+use crate::limit::{Limiter, ShareRatio};
 
 /// Returns the rule's limiter. `None` if its limit is absent or incomplete.
 pub(super) fn of(rule: &RuleSettings) -> Option<Limiter> {
@@ -37,6 +37,10 @@ fn build(rule: &RuleSettings, own: &CandidateSettings) -> Option<Limiter> {
     }
     if algorithm.has_queue() {
         limiter.queue = own.queue.as_ref().unwrap_or(&rule.queue).value;
+    }
+    if algorithm.has_ratio() {
+        let ratio = own.ratio.as_ref().or(rule.ratio.as_ref());
+        limiter.ratio = ratio.map(|ratio| ShareRatio::nearest(ratio.value));
     }
     Some(limiter)
 }

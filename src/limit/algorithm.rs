@@ -119,6 +119,11 @@ impl Algorithm {
         matches!(self.row().capacity, CapacityKind::Burst)
     }
 
+    /// Whether its windows can have a total, of which the count is a share.
+    pub const fn has_ratio(self) -> bool {
+        matches!(self, Algorithm::SlidingWindow | Algorithm::FixedWindow)
+    }
+
     /// Why the gateways of a fleet cannot share its counters in async mode, if they have this many sub-windows. `None`
     /// if they can.
     pub const fn async_obstacle(self, slices: u16) -> Option<&'static str> {

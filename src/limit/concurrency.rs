@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::reading::until;
-use super::{CounterReading, Limiter, MAX_LIMIT, micros};
+use super::{CounterReading, Limiter, MAX_LIMIT, ShareCounts, micros};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -146,6 +146,7 @@ impl KeyLeases {
                 micros(LEASE_LIFETIME)
             },
             delay: if fits { 0 } else { retry() },
+            share: ShareCounts::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The counter of one key in the shape that its limiter needs, with the three operations.
 
 use super::concurrency::{KeyLeases, LeaseId};
+use super::share::{ChargeUnits, ShareCounter};
 use super::slices::SubWindows;
 use super::sliding_log::UnitLog;
 use super::{CounterReading, CounterShape, Limiter, State};
@@ -11,6 +12,8 @@ use crate::clock::Timestamp;
 pub enum Counter {
     /// Three words with a meaning that depends on the algorithm.
     Words(State),
+    /// Two counters with common windows.
+    Share(ShareCounter),
     /// A counter for each sub-window.
     Slices(SubWindows),
     /// The time of every unit.
@@ -29,6 +32,7 @@ impl Counter {
     pub fn new(shape: CounterShape, limiter: &Limiter) -> Self {
         match shape {
             CounterShape::Words => Counter::Words(State::default()),
+            CounterShape::Share => Counter::Share(ShareCounter::default()),
             CounterShape::Slices => Counter::Slices(SubWindows::new(limiter)),
             CounterShape::Log => Counter::Log(UnitLog::default()),
             CounterShape::Leases => Counter::Leases(KeyLeases::default()),
@@ -51,42 +55,56 @@ impl Counter {
         Counter::Words(super::level::state(used, drains_from.as_micros()))
     }
 
-    /// Charges `cost` if it fits. `lease` is the identity of the lease for `concurrency`.
+    /// Charges `units` if they fit. `lease` is the identity of the lease for `concurrency`.
     pub fn admit(
         &mut self,
         limiter: &Limiter,
         now: Timestamp,
-        cost: u64,
+        units: impl Into<ChargeUnits>,
         lease: LeaseId,
     ) -> CounterReading {
+        let units = units.into();
+        let cost = units.count;
         match self {
             Counter::Words(state) => limiter.admit(state, now, cost),
+            Counter::Share(share) => share.admit(limiter, now, units),
             Counter::Slices(slices) => slices.admit(limiter, now, cost),
             Counter::Log(log) => log.admit(limiter, now, cost),
             Counter::Leases(leases) => leases.admit(limiter, now, cost, lease),
         }
     }
 
-    /// Charges `cost`, even above the limit.
+    /// Charges `units`, even above the limit.
     pub fn charge(
         &mut self,
         limiter: &Limiter,
         now: Timestamp,
-        cost: u64,
+        units: impl Into<ChargeUnits>,
         lease: LeaseId,
     ) -> CounterReading {
+        let units = units.into();
+        let cost = units.count;
         match self {
             Counter::Words(state) => limiter.charge(state, now, cost),
+            Counter::Share(share) => share.charge(limiter, now, units),
             Counter::Slices(slices) => slices.charge(limiter, now, cost),
             Counter::Log(log) => log.charge(limiter, now, cost),
             Counter::Leases(leases) => leases.charge(limiter, now, cost, lease),
         }
     }
 
-    /// Returns what [`Counter::admit`] would return, and charges nothing. If the cost does not fit
+    /// Returns what [`Counter::admit`] would return, and charges nothing. If the units do not fit
     /// and the clock was set back, the counter moves to the new time (see [`Limiter::rebase`]).
-    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
+    pub fn peek(
+        &mut self,
+        limiter: &Limiter,
+        now: Timestamp,
+        units: impl Into<ChargeUnits>,
+    ) -> CounterReading {
+        let units = units.into();
+        let cost = units.count;
         match self {
+            Counter::Share(share) => share.peek(limiter, now, units),
             Counter::Words(state) => {
                 let reading = limiter.peek(state, now, cost);
                 if !reading.fits {
@@ -101,10 +119,10 @@ impl Counter {
     }
 
     /// The memory of a log or of sub-windows in bytes, with the allocator's overhead. Leases are
-    /// limited by the requests in flight and count as 0.
+    /// limited by the requests in flight and count as 0, as do pairs of counters, which are limited by the keys.
     pub fn bytes(&self) -> usize {
         let heap = match self {
-            Counter::Words(_) | Counter::Leases(_) => return 0,
+            Counter::Words(_) | Counter::Share(_) | Counter::Leases(_) => return 0,
             Counter::Slices(slices) => slices.heap_bytes(),
             Counter::Log(log) => log.heap_bytes(),
         };
@@ -123,7 +141,7 @@ impl Counter {
                 }
                 Some(Counter::Words(state))
             }
-            Counter::Words(_) | Counter::Leases(_) => None,
+            Counter::Words(_) | Counter::Share(_) | Counter::Leases(_) => None,
         }
     }
 }

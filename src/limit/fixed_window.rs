@@ -7,7 +7,7 @@
 
 use super::math::CounterMath;
 use super::reading::until;
-use super::{CounterReading, Limiter, State, until_begins};
+use super::{CounterReading, Limiter, ShareCounts, State, until_begins};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -86,11 +86,22 @@ impl CounterMath for FixedWindowMath {
             } else {
                 until((cost <= limiter.capped()).then_some(self.rest))
             },
+            share: ShareCounts::default(),
         }
     }
 }
 
 impl FixedWindowMath {
+    /// The count.
+    pub(super) fn used(&self) -> u64 {
+        u64::from(self.count)
+    }
+
+    /// Microseconds until the window begins: not zero only if the clock went back.
+    pub(super) fn ahead(&self, limiter: &Limiter) -> u64 {
+        self.rest.saturating_sub(limiter.micros())
+    }
+
     /// The counter in the future window `index`, which ends in `rest` microseconds. `None` for
     /// `rest` means that the clock was set back: the count moves to the current window.
     #[inline]

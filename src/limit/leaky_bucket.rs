@@ -7,7 +7,7 @@
 use super::level::BucketLevel;
 use super::math::CounterMath;
 use super::reading::until;
-use super::{CounterReading, Limiter, State, micros};
+use super::{CounterReading, Limiter, ShareCounts, State, micros};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -69,6 +69,7 @@ impl CounterMath for LeakyBucketMath {
             } else {
                 until(self.retry_after(cost))
             },
+            share: ShareCounts::default(),
         }
     }
 }

@@ -24,6 +24,7 @@ pub(crate) mod leaky_bucket;
 mod level;
 pub(crate) mod math;
 mod reading;
+pub(crate) mod share;
 pub mod slices;
 pub mod sliding_log;
 pub mod sliding_window;
@@ -32,6 +33,7 @@ pub(crate) mod token_bucket;
 pub use algorithm::{Algorithm, AlgorithmRow, CapacityKind, RecoveryKind};
 pub use counter::Counter;
 pub use reading::CounterReading;
+pub use share::{ChargeUnits, ShareCounter, ShareCounts, ShareRatio};
 
 #[cfg(test)]
 mod clocks;
@@ -62,6 +64,8 @@ pub type State = [u32; 3];
 pub enum CounterShape {
     /// A [`State`].
     Words,
+    /// Two counters with common windows: see [`ShareCounter`].
+    Share,
     /// A counter for each sub-window.
     Slices,
     /// The time of every unit.
@@ -87,6 +91,9 @@ pub struct Limiter {
     pub queue: u32,
     /// `leaky_bucket`: the longest wait.
     pub max_wait: Duration,
+    /// `sliding_window` without sub-windows, `fixed_window`: the share of the total that the count must also exceed.
+    /// `None` if the limit alone decides.
+    pub ratio: Option<ShareRatio>,
 }
 
 /// Evaluates `$body` with `$math` as the algorithm's [`math::CounterMath`]. `sliding_log` counts as
@@ -136,13 +143,16 @@ impl Limiter {
             slices: 1,
             queue: 0,
             max_wait: Duration::MAX,
+            ratio: None,
         }
     }
 
     /// The shape of the limiter's counters.
     pub const fn shape(&self) -> CounterShape {
         let row = self.algorithm.row();
-        if row.has_slices && self.slices > 1 {
+        if self.ratio.is_some() {
+            CounterShape::Share
+        } else if row.has_slices && self.slices > 1 {
             CounterShape::Slices
         } else {
             row.shape

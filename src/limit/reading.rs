@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::micros_up;
+use super::share::ShareCounts;
 
 /// No wait helps.
 const NEVER: u64 = u64::MAX;
@@ -21,6 +22,8 @@ pub struct CounterReading {
     pub(super) reset: u64,
     /// If the cost fits: microseconds until its turn. Otherwise: microseconds until it fits, or [`NEVER`].
     pub(super) delay: u64,
+    /// Both counts of a rule with a ratio. Zero for other rules.
+    pub share: ShareCounts,
 }
 
 // === impl CounterReading ===
@@ -33,6 +36,7 @@ impl CounterReading {
             remaining,
             reset: micros_up(reset_after),
             delay: 0,
+            share: ShareCounts::default(),
         }
     }
 
@@ -43,6 +47,7 @@ impl CounterReading {
             remaining,
             reset: micros_up(reset_after),
             delay: until(retry_after.map(micros_up)),
+            share: ShareCounts::default(),
         }
     }
 
@@ -54,7 +59,25 @@ impl CounterReading {
             remaining,
             reset,
             delay,
+            share: ShareCounts::default(),
         }
+    }
+
+    /// The reading of a rule with a ratio. `reset` is in microseconds. If the cost does not fit, no wait is known after
+    /// which it does.
+    pub fn of_share(fits: bool, limit: u64, share: ShareCounts, reset: u64) -> Self {
+        Self {
+            fits,
+            remaining: limit.saturating_sub(share.count.into()),
+            reset,
+            delay: if fits { 0 } else { NEVER },
+            share,
+        }
+    }
+
+    /// Adds both counts of a rule with a ratio.
+    pub fn with_share(self, share: ShareCounts) -> Self {
+        Self { share, ..self }
     }
 
     /// Replaces the units left and the time until the reset.

@@ -8,7 +8,7 @@
 use super::math::ratio_up;
 use super::reading::until;
 use super::sliding_window::{WeightedCount, faded_to};
-use super::{Algorithm, CounterReading, Limiter, was_set};
+use super::{Algorithm, CounterReading, Limiter, ShareCounts, was_set};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -216,6 +216,7 @@ impl SubWindows {
             remaining: limiter.capped().saturating_sub(self.used(moment)),
             reset: self.reset_after(moment),
             delay: if fits { 0 } else { until(retry()) },
+            share: ShareCounts::default(),
         }
     }
 

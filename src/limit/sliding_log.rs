@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::reading::until;
 use super::slices::SubWindows;
-use super::{CounterReading, Limiter, was_set};
+use super::{CounterReading, Limiter, ShareCounts, was_set};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -188,6 +188,7 @@ impl UnitLog {
             } else {
                 until(self.last_blocking_entry(limiter, cost).map(leaves))
             },
+            share: ShareCounts::default(),
         }
     }
 

@@ -8,7 +8,7 @@
 
 use super::math::{CounterMath, ratio_down, ratio_up};
 use super::reading::until;
-use super::{CounterReading, Limiter, State, until_begins};
+use super::{CounterReading, Limiter, ShareCounts, State, until_begins};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -129,6 +129,7 @@ impl CounterMath for SlidingWindowMath {
             } else {
                 until(self.retry_after(limiter.capped(), cost))
             },
+            share: ShareCounts::default(),
         }
     }
 }
@@ -163,9 +164,14 @@ impl SlidingWindowMath {
         }
     }
 
+    /// Microseconds until the window begins: not zero only if the clock went back.
+    pub(super) fn ahead(&self) -> u64 {
+        self.ahead
+    }
+
     /// The weighted count, rounded up.
     #[inline]
-    fn used(&self) -> u64 {
+    pub(super) fn used(&self) -> u64 {
         u64::from(self.current) + self.faded
     }
 

@@ -5,7 +5,7 @@
 use super::level::BucketLevel;
 use super::math::CounterMath;
 use super::reading::until;
-use super::{CounterReading, Limiter, State};
+use super::{CounterReading, Limiter, ShareCounts, State};
 use crate::clock::Timestamp;
 
 #[cfg(test)]
@@ -63,6 +63,7 @@ impl CounterMath for TokenBucketMath {
             } else {
                 until(self.retry_after(cost))
             },
+            share: ShareCounts::default(),
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct CompiledRule {
     pub(super) op_if_matched: StepOp,
     /// The first earlier rule with an equal key.
     pub(super) same_key: Option<RuleIndex>,
-    /// Whether the rule counts only once the response is known, because of `count` or `cost`.
+    /// Whether the rule counts only once the response is known, because of `count`, `total` or `cost`.
     pub(super) counts_response: bool,
     /// Whether the rule sends quota headers.
     pub(super) sends_quota_headers: bool,
@@ -26,6 +26,9 @@ pub(super) struct CompiledRule {
     pub(super) peeks_after_shadow: bool,
     /// Whether cost and limit are fixed and the rule has no candidate.
     pub(super) is_plain: bool,
+    /// The units that a request must leave free which is not counted now, if it is throttled: one more, or with a ratio
+    /// none, because the action then applies while the key is over.
+    pub(super) uncounted_units: u64,
     /// Whether evaluation always ends here if the rule acts on every matching request.
     pub(super) ends_evaluation: bool,
 }
@@ -71,6 +74,7 @@ impl CompiledRule {
             sends_retry_after: rule.refuses(),
             peeks_after_shadow: after_shadow && rule.sends_quota_headers(),
             is_plain: rule.is_plain(),
+            uncounted_units: rule.uncounted_units(),
             // After a shadow response, later rules are still peeked at for their quota headers.
             ends_evaluation: rule.is_terminal() && !rule.action.poses_as_origin(),
             rule,
@@ -98,6 +102,7 @@ fn step_template(index: RuleIndex, rule: &Rule) -> Step {
             RuleCost::Fixed(cost) => cost,
             _ => 1,
         },
+        only_total: false,
         op: StepOp::CheckBan,
         ban: rule.ban.clone(),
         max_hold: rule.max_hold(),

@@ -155,7 +155,7 @@ impl Decision {
     #[inline]
     fn add_match_events(&mut self, step: &Step) {
         let rule = step.rule;
-        if step.op.counts() {
+        if step.op.counts() && !step.only_total {
             self.events.push(RuleEvent {
                 rule,
                 event: RuleEventKind::Counted,

@@ -16,6 +16,7 @@ pub mod plan;
 mod planner;
 mod quota;
 pub mod registry;
+mod share;
 #[cfg(test)]
 mod tests;
 pub mod trace;
@@ -108,6 +109,15 @@ pub enum RuleScope {
         /// The requests that are mitigated.
         mitigate: Predicate,
     },
+    /// The expressions of a rule with a ratio.
+    Share {
+        /// The requests that are counted.
+        count: Predicate,
+        /// The requests of which the counted ones are a share.
+        total: Predicate,
+        /// The requests that are mitigated.
+        mitigate: Predicate,
+    },
 }
 
 /// The quota headers of a response.
@@ -167,12 +177,15 @@ impl Rule {
         }
     }
 
-    /// Whether the rule counts only once the response is known, because of `count` or `cost`. A
+    /// Whether the rule counts only once the response is known, because of `count`, `total` or `cost`. A
     /// rule without a limit counts nothing.
     pub fn counts_response(&self) -> bool {
         let reads = match &self.scope {
             RuleScope::Same(_) => false,
             RuleScope::Separate { count, .. } => count.reads_response(),
+            RuleScope::Share { count, total, .. } => {
+                count.reads_response() || total.reads_response()
+            }
         };
         self.limiter.is_some() && (reads || self.cost.reads_response())
     }
@@ -199,7 +212,24 @@ impl Rule {
     pub fn predicates(&self) -> (&Predicate, &Predicate) {
         match &self.scope {
             RuleScope::Same(both) => (both, both),
-            RuleScope::Separate { count, mitigate } => (count, mitigate),
+            RuleScope::Separate { count, mitigate }
+            | RuleScope::Share {
+                count, mitigate, ..
+            } => (count, mitigate),
+        }
+    }
+
+    /// `count`, `mitigate` and `total`, if the rule has one.
+    pub fn expressions(&self) -> impl Iterator<Item = &Predicate> {
+        let (count, mitigate) = self.predicates();
+        [count, mitigate].into_iter().chain(self.total())
+    }
+
+    /// The requests of which the counted ones are a share. `None` for a rule without a ratio.
+    pub fn total(&self) -> Option<&Predicate> {
+        match &self.scope {
+            RuleScope::Share { total, .. } => Some(total),
+            RuleScope::Same(_) | RuleScope::Separate { .. } => None,
         }
     }
 }

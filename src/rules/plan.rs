@@ -11,7 +11,7 @@ use super::registry::RuleRegistry;
 use crate::clock::Timestamp;
 use crate::decision::RuleIndex;
 use crate::limit::concurrency::LeaseId;
-use crate::limit::{CounterReading, Limiter};
+use crate::limit::{ChargeUnits, CounterReading, Limiter};
 
 /// The counter operations that a store must carry out at once for one request.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +67,8 @@ pub struct Step {
     pub limiter: Limiter,
     /// The cost of the request.
     pub cost: u64,
+    /// Whether the request matches only `total` of a rule with a ratio, and not `count`.
+    pub only_total: bool,
     /// The counter operation if the key is not banned.
     pub op: StepOp,
     /// How long a key above the limit is banned.
@@ -273,12 +275,22 @@ impl StepOp {
 // === impl Step ===
 
 impl Step {
+    /// The units to charge.
+    #[inline]
+    pub fn units(&self) -> ChargeUnits {
+        if self.only_total {
+            ChargeUnits::of_total(self.cost)
+        } else {
+            self.cost.into()
+        }
+    }
+
     /// Whether this request was charged and a retry would not fit. Its wait counts if a later rule
-    /// refuses the request. A lease is released when the request is refused.
+    /// refuses the request. A lease is released when the request is refused, and the wait of a ratio is unknown.
     pub fn is_filled_up(&self, result: &StepResult) -> bool {
         let is_full = |reading: CounterReading| reading.remaining < self.cost;
         let charged = self.op == StepOp::Admit && result.status == KeyStatus::Within;
-        let keeps = !self.limiter.algorithm.holds_leases();
+        let keeps = !self.limiter.algorithm.holds_leases() && self.limiter.ratio.is_none();
         self.peek_after_end && charged && keeps && result.reading.is_some_and(is_full)
     }
 }

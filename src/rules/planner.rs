@@ -15,6 +15,8 @@ use crate::limit::Limiter;
 pub(super) struct RuleMatch {
     /// Whether the request is counted. `None` if that, or the cost, is known only from the response.
     pub(super) counts: Option<bool>,
+    /// Whether the request is counted in the total and not in the count. False if that is known only from the response.
+    pub(super) only_total: bool,
     pub(super) mitigates: bool,
 }
 
@@ -112,17 +114,23 @@ impl CompiledRule {
             RuleScope::Same(both) => {
                 both.holds(context) && self.add(self.op_if_matched, true, context, plan)
             }
-            RuleScope::Separate { .. } => self.plan_separate(context, plan),
+            RuleScope::Separate { .. } | RuleScope::Share { .. } => {
+                self.plan_separate(context, plan)
+            }
         }
     }
 
-    /// [`CompiledRule::plan_request`] of a rule with two expressions.
+    /// [`CompiledRule::plan_request`] of a rule with several expressions.
     #[inline(never)]
     fn plan_separate(&self, context: &EvalContext<'_>, plan: &mut Plan) -> bool {
-        match self.rule.op(self.rule.matches(context)) {
-            Some((op, mitigates)) => self.add(op, mitigates, context, plan),
-            None => false,
+        let matched = self.rule.matches(context);
+        let Some((op, mitigates)) = self.rule.op(matched) else {
+            return false;
+        };
+        if matched.only_total {
+            return self.push_total(op, mitigates, context, plan);
         }
+        self.add(op, mitigates, context, plan)
     }
 
     /// Adds a step. Returns `true` if no later rule is reached.
@@ -134,8 +142,13 @@ impl CompiledRule {
     /// Adds a charge for the response, if the rule counts it.
     #[inline(always)]
     fn count(&self, context: &EvalContext<'_>, plan: &mut Plan) {
-        if self.counts_response && self.rule.predicates().0.holds(context) {
+        if !self.counts_response {
+            return;
+        }
+        if self.rule.predicates().0.holds(context) {
             plan.push(self, StepOp::Charge, false, context);
+        } else if self.rule.total().is_some_and(|total| total.holds(context)) {
+            self.push_total(StepOp::Charge, false, context, plan);
         }
     }
 
@@ -148,7 +161,7 @@ impl CompiledRule {
             cost: if op.counts() {
                 self.step_template.cost
             } else {
-                1
+                self.uncounted_units
             },
             op,
             mitigates,
@@ -166,16 +179,24 @@ impl Rule {
         match &self.scope {
             RuleScope::Same(both) if !both.holds(context) => RuleMatch {
                 counts: Some(false),
+                only_total: false,
                 mitigates: false,
             },
             RuleScope::Same(_) => RuleMatch {
                 counts: self.counts_now(true),
+                only_total: false,
                 mitigates: true,
             },
             RuleScope::Separate { count, mitigate } => RuleMatch {
                 counts: self.counts(count, context),
+                only_total: false,
                 mitigates: mitigate.holds(context),
             },
+            RuleScope::Share {
+                count,
+                total,
+                mitigate,
+            } => self.share_match(count, total, mitigate.holds(context), context),
         }
     }
 
@@ -218,6 +239,7 @@ impl Rule {
     pub(super) fn op_if_both_match(&self) -> StepOp {
         let matched = RuleMatch {
             counts: self.counts_now(true),
+            only_total: false,
             mitigates: true,
         };
         self.op(matched).map_or(StepOp::CheckBan, |(op, _)| op)
@@ -264,7 +286,7 @@ impl Plan {
     /// Adds a step of `compiled`. Returns `false` if a key part is missing and the rule skips such
     /// requests, or if there is no cost to count.
     #[inline(never)]
-    fn push(
+    pub(super) fn push(
         &mut self,
         compiled: &CompiledRule,
         op: StepOp,
@@ -320,7 +342,7 @@ impl Plan {
         let cost = if op.counts() {
             rule.cost.of(facts)
         } else {
-            Some(1)
+            Some(compiled.uncounted_units)
         };
         let Some(cost) = cost else {
             return false;

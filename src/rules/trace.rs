@@ -8,6 +8,7 @@ mod encounter;
 mod reason;
 mod words;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,6 +74,9 @@ pub struct RuleTrace {
     pub capacity: Option<u64>,
     /// The units left. `None` if the counter was not read.
     pub remaining: Option<u64>,
+    /// The share that a rule with a ratio counts. `None` if the rule has no ratio, the counters were not read or the key
+    /// is banned.
+    pub share: Option<TracedShare>,
     /// The cost of the request or its response. `None` if it is not counted.
     pub cost: Option<u64>,
     /// How long the rule holds the request. `None` if it does not.
@@ -89,8 +93,19 @@ pub struct RuleTrace {
     pub conditions: Vec<(&'static str, TracedCondition)>,
 }
 
+/// The share of a rule with a ratio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TracedShare {
+    /// The units of `count`.
+    pub count: u64,
+    /// The units of `total`.
+    pub total: u64,
+    /// The share that the count must exceed.
+    pub ratio: f64,
+}
+
 /// What a rule's candidate would have done with a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CandidateTrace {
     /// What it would have done.
     pub verdict: TraceVerdict,
@@ -102,6 +117,8 @@ pub struct CandidateTrace {
     pub capacity: u64,
     /// The units left. `None` if the counter was not read.
     pub remaining: Option<u64>,
+    /// The share that the candidate counts, as [`RuleTrace::share`].
+    pub share: Option<TracedShare>,
     /// How long the candidate would ban the key from now on. `None` if it would not.
     pub banned_for: Option<Duration>,
 }
@@ -138,6 +155,21 @@ pub fn unreached(rules: &RuleSet, why: &str) -> Vec<RuleTrace> {
     rules.iter().map(|(_, rule)| unreached(rule)).collect()
 }
 
+// === impl TracedShare ===
+
+impl fmt::Display for TracedShare {
+    /// Writes the share like "31 of 52 (60 %), ratio 0.4". The percentage is rounded.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            count,
+            total,
+            ratio,
+        } = self;
+        let percent = (count * 100 + total / 2).checked_div(*total).unwrap_or(0);
+        write!(f, "{count} of {total} ({percent} %), ratio {ratio}")
+    }
+}
+
 // === impl RuleTrace ===
 
 impl RuleTrace {
@@ -159,6 +191,7 @@ impl RuleTrace {
             drawn_from: None,
             capacity: None,
             remaining: None,
+            share: None,
             cost: None,
             held_for: None,
             banned_for: None,
@@ -233,6 +266,7 @@ impl RequestPass<'_> {
             drawn_from: own.filter(|_| own != limit),
             capacity: limiter.map(|limiter| limiter.capacity()),
             remaining,
+            share: met.own.share(),
             cost: met.cost(),
             held_for: met.held_for(),
             banned_for: met.own.banned_for(self.now),
@@ -251,7 +285,7 @@ impl RequestPass<'_> {
         let counts = if rule.counts_response() {
             self.settled.map(|_| rule.predicates().0.test(self.facts))
         } else {
-            matched.counts
+            matched.counts.map(|counts| counts && !matched.only_total)
         };
         let traced = |candidate: bool| {
             let of = |(plan, result): (&'a Plan, &'a PlanResult)| {
@@ -301,9 +335,19 @@ impl RequestPass<'_> {
             Some((label, condition))
         };
         let written = match &rule.scope {
-            RuleScope::Same(both) => [explained("both", both, true), None],
+            RuleScope::Same(both) => [explained("both", both, true), None, None],
             RuleScope::Separate { count, mitigate } => [
                 explained("count", count, true),
+                explained("mitigate", mitigate, false),
+                None,
+            ],
+            RuleScope::Share {
+                count,
+                total,
+                mitigate,
+            } => [
+                explained("count", count, true),
+                explained("total", total, true),
                 explained("mitigate", mitigate, false),
             ],
         };

@@ -231,6 +231,7 @@ impl Rule {
                 ..self.limiter
             },
             cost,
+            only_total: false,
             op,
             ban: self.lengths(),
             max_hold: Duration::from_secs(self.max_hold),

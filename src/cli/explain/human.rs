@@ -172,6 +172,9 @@ fn counter(trace: &RuleTrace, text: &mut String) {
     if let Some(used) = used(trace) {
         let _ = writeln!(text, "  used      {used}");
     }
+    if let Some(share) = trace.share {
+        let _ = writeln!(text, "  share     {share}");
+    }
     if let (Some(limit), Some(near)) = (trace.limit, trace.drawn_from) {
         let _ = writeln!(
             text,
@@ -184,7 +187,9 @@ fn counter(trace: &RuleTrace, text: &mut String) {
     if let Some(tried) = &trace.candidate {
         let used = usage(tried.value, Some(tried.capacity), tried.banned_for);
         let used = used.map_or(String::new(), |used| format!(", {used}"));
-        let _ = writeln!(text, "  candidate {}{used}", tried.verdict.name());
+        let share = tried.share.map(|share| format!(", {share}"));
+        let share = share.unwrap_or_default();
+        let _ = writeln!(text, "  candidate {}{used}{share}", tried.verdict.name());
     }
 }
 

@@ -101,6 +101,8 @@ fn trace(trace: &RuleTrace) -> Value {
         "value": trace.value,
         "limit": trace.limit,
         "remaining": trace.remaining,
+        "total": trace.share.map(|share| share.total),
+        "ratio": trace.share.map(|share| share.ratio),
         "verdict": trace.verdict.name(),
         "why": trace.why,
         "room": trace.capacity,
@@ -122,6 +124,8 @@ fn tried(tried: &CandidateTrace) -> Value {
         "limit": tried.limit,
         "room": tried.capacity,
         "remaining": tried.remaining,
+        "total": tried.share.map(|share| share.total),
+        "ratio": tried.share.map(|share| share.ratio),
         "banned_for_ms": tried.banned_for.map(millis),
     })
 }

@@ -190,9 +190,8 @@ fn unknown_fingerprints(args: &ExplainArgs, snapshot: &Snapshot) -> Vec<String> 
 }
 
 fn reads(rule: &Rule, field: FieldId) -> bool {
-    let (count, mitigate) = rule.predicates();
     let parts = rule.key.parts.iter().map(|part| part.scalar.reads());
-    let mut all = parts.chain([count.reads(), mitigate.reads()]);
+    let mut all = parts.chain(rule.expressions().map(|expression| expression.reads()));
     all.any(|reads| reads.contains(&field))
 }
 

@@ -15,7 +15,7 @@ use crate::rules::MissingPart;
 #[derive(Default)]
 struct IdentityHasher(Sha256);
 
-/// Hashes `name`, `key`, `missing`, the IP prefixes, `period`, `algorithm` and `slices`. A rule
+/// Hashes `name`, `key`, `missing`, the IP prefixes, `period`, `algorithm`, `slices` and whether there is a ratio. A rule
 /// keeps its counters and bans while these stay unchanged.
 pub fn identity(rule: &RuleSettings, prefixes: IpPrefixes) -> u64 {
     let mut fields = IdentityHasher::default();
@@ -52,6 +52,9 @@ impl IdentityHasher {
         self.add(algorithm_name(limiter.algorithm).as_bytes());
         self.add(&limiter.period.as_nanos().to_le_bytes());
         self.add(&limiter.slices.to_le_bytes());
+        if limiter.ratio.is_some() {
+            self.add(b"ratio");
+        }
     }
 
     fn number(self) -> u64 {

@@ -25,8 +25,7 @@ pub fn is_secret(fields: &[FieldId], entries: &[(FieldId, Box<str>)], redactor: 
 pub fn of(rules: &RuleSet, redactor: &Redactor) -> Vec<KeyField> {
     let mut found = Vec::new();
     for (_, rule) in rules.iter() {
-        let (count, mitigate) = rule.predicates();
-        for predicate in [count, mitigate] {
+        for predicate in rule.expressions() {
             add(
                 predicate.reads(),
                 predicate.reads_entries(),

@@ -134,28 +134,52 @@ impl RuleCompiler<'_> {
             .mitigate
             .as_ref()
             .map(|text| self.predicate(text, false, cx));
+        let total = written
+            .total
+            .as_ref()
+            .map(|text| self.predicate(text, true, cx));
+        if let Some(total) = total {
+            return self.share_scope(written, (count, total, mitigate), cx);
+        }
         match (count, mitigate) {
             (Some(count), Some(mitigate)) => Some(RuleScope::Separate {
                 count: count?,
                 mitigate: mitigate?,
             }),
             (None, Some(both)) => Some(RuleScope::Same(both?)),
-            (Some(both), None) => {
-                let both = both?;
-                if both.reads_response() {
-                    let span = written.count.as_ref()?.span.clone();
-                    cx.diagnostics
-                        .lacks(
-                            span,
-                            "`count` reads the response, so it cannot select requests to mitigate",
-                        )
-                        .help("add `mitigate = '…'` to select them");
-                    return None;
-                }
-                Some(RuleScope::Same(both))
-            }
+            (Some(both), None) => Some(RuleScope::Same(selects_requests(both?, written, cx)?)),
             (None, None) => None,
         }
+    }
+
+    /// The scope of a rule with a ratio. Of `count` and `mitigate`, one may be missing and equals the other.
+    fn share_scope(
+        &self,
+        written: &file::RuleSettings,
+        (count, total, mitigate): (
+            Option<Option<Predicate>>,
+            Option<Predicate>,
+            Option<Option<Predicate>>,
+        ),
+        cx: &mut CompileContext<'_>,
+    ) -> Option<RuleScope> {
+        let (count, mitigate) = match (count, mitigate) {
+            (Some(count), Some(mitigate)) => (count?, mitigate?),
+            (None, Some(both)) => {
+                let count = self.predicate(written.mitigate.as_ref()?, false, cx);
+                (count?, both?)
+            }
+            (Some(both), None) => {
+                let both = selects_requests(both?, written, cx)?;
+                (both, self.predicate(written.count.as_ref()?, false, cx)?)
+            }
+            (None, None) => return None,
+        };
+        Some(RuleScope::Share {
+            count,
+            total: total?,
+            mitigate,
+        })
     }
 
     fn predicate(
@@ -184,6 +208,25 @@ impl RuleCompiler<'_> {
             missing: written.missing.value,
         })
     }
+}
+
+/// Reports a `count` that cannot select requests to mitigate, because it reads the response.
+fn selects_requests(
+    both: Predicate,
+    written: &file::RuleSettings,
+    cx: &mut CompileContext<'_>,
+) -> Option<Predicate> {
+    if both.reads_response() {
+        let span = written.count.as_ref()?.span.clone();
+        cx.diagnostics
+            .lacks(
+                span,
+                "`count` reads the response, so it cannot select requests to mitigate",
+            )
+            .help("add `mitigate = '…'` to select them");
+        return None;
+    }
+    Some(both)
 }
 
 fn ban(written: &file::RuleSettings) -> BanLength {

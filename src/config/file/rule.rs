@@ -45,6 +45,11 @@ pub struct RuleSettings {
     pub slices: Spanned<u16>,
     /// `leaky_bucket`: the maximum number of waiting requests. Default 100.
     pub queue: Spanned<u32>,
+    /// The share of `total` that the count must also exceed. `None` if the limit alone decides.
+    pub ratio: Option<Spanned<f64>>,
+    /// Selects the requests of which the counted ones are a share. In a file without errors it is present exactly if
+    /// `ratio` is.
+    pub total: Option<Text>,
     /// The cost of a request. Default 1.
     pub cost: Spanned<CostSettings>,
     /// The maximum deviation of a key's limit from `limit`, as a fraction. Default 0.
@@ -70,7 +75,7 @@ pub struct RuleSettings {
     pub enabled: Spanned<bool>,
     /// How a missing key part is handled. Default group.
     pub missing: Spanned<MissingPart>,
-    /// The style of the quota headers. Default standard.
+    /// The style of the quota headers. Default standard; none with `ratio`.
     pub headers: Spanned<HeaderStyle>,
     /// What the rule does during a store outage. `None` for the value of `[store.redis]`.
     pub on_store_failure: Option<Spanned<OnStoreFailure>>,
@@ -106,6 +111,8 @@ pub struct CandidateSettings {
     pub slices: Option<Spanned<u16>>,
     /// The maximum number of waiting requests.
     pub queue: Option<Spanned<u32>>,
+    /// The share of the rule's `total`.
+    pub ratio: Option<Spanned<f64>>,
 }
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -113,6 +120,8 @@ const LONGEST_DELAY: Duration = Duration::from_secs(3_600);
 const SHORTEST_BAN: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 const MOST_JITTER: f64 = 0.9;
+/// The smallest and the largest `ratio`: it is rounded to 1/10,000.
+const RATIOS: [f64; 2] = [0.0001, 0.9999];
 const MOST_OFFENCES: usize = 16;
 
 const ACTIONS: &[(&str, Action)] = &[
@@ -144,13 +153,26 @@ const ALIASES: [(&str, &str); 5] = [
     ("duration", "mitigation_timeout"),
 ];
 
+// === impl RuleSettings ===
+
+impl RuleSettings {
+    /// `count`, `mitigate` and `total`, those that are written.
+    pub fn expressions(&self) -> impl Iterator<Item = &Text> {
+        let both = self.count.iter().chain(&self.mitigate);
+        both.chain(&self.total)
+    }
+}
+
 pub(super) fn rule(s: &mut SectionReader<'_, '_>) -> RuleSettings {
     for (ours, theirs) in ALIASES {
         s.alias(ours, theirs);
     }
     let mut rule = values(s);
-    let algorithm = known_algorithm(s, &rule);
-    rule.candidate = s.table("candidate", |s| candidate(s, algorithm));
+    if s.has("ratio") && !s.has("headers") {
+        rule.headers.value = HeaderStyle::None;
+    }
+    let of_rule = (known_algorithm(s, &rule), s.has("ratio"));
+    rule.candidate = s.table("candidate", |s| candidate(s, of_rule));
     let example = "mitigate = 'http.request.uri.path eq \"/login\"'";
     s.at_least_one("a rule", &["count", "mitigate"], example);
     s.apart("a rule", ["duration", "escalate"]);
@@ -176,6 +198,8 @@ fn values(s: &mut SectionReader<'_, '_>) -> RuleSettings {
         burst: s.optional("burst", burst()),
         slices: s.or("slices", slices(), 1u16),
         queue: s.or("queue", queue(), 100u32),
+        ratio: s.optional("ratio", ratio()),
+        total: s.optional("total", filled()),
         cost: cost(s),
         jitter: s.or("jitter", number(0.0, MOST_JITTER), 0.0),
         candidate: None,
@@ -253,6 +277,11 @@ fn queue() -> SettingType<u32> {
     integer(0..=LONGEST_QUEUE)
 }
 
+fn ratio() -> SettingType<f64> {
+    let [least, most] = RATIOS;
+    number(least, most)
+}
+
 /// Reads the cost: a number, an expression, or a table that names a response header.
 fn cost(s: &mut SectionReader<'_, '_>) -> Spanned<CostSettings> {
     let default = CostSettings::Fixed(1u32);
@@ -278,8 +307,12 @@ fn number_or_expression() -> SettingType<CostSettings> {
     })
 }
 
-/// Reads the candidate. `of_rule` is the rule's algorithm; `None` if it is unknown.
-fn candidate(s: &mut SectionReader<'_, '_>, of_rule: Option<Algorithm>) -> CandidateSettings {
+/// Reads the candidate. `algorithm` is that of the rule; `None` if it is unknown. `has_ratio` is whether the rule has a
+/// ratio.
+fn candidate(
+    s: &mut SectionReader<'_, '_>,
+    (algorithm_of_rule, has_ratio): (Option<Algorithm>, bool),
+) -> CandidateSettings {
     let candidate = CandidateSettings {
         span: s.span(),
         algorithm: s.optional("algorithm", algorithm()),
@@ -288,11 +321,17 @@ fn candidate(s: &mut SectionReader<'_, '_>, of_rule: Option<Algorithm>) -> Candi
         burst: s.optional("burst", burst()),
         slices: s.optional("slices", slices()),
         queue: s.optional("queue", queue()),
+        ratio: s.optional("ratio", ratio()),
     };
     let own = candidate.algorithm.as_ref().map(|a| a.value);
-    let counted = if s.has("algorithm") { own } else { of_rule };
+    let counted = if s.has("algorithm") {
+        own
+    } else {
+        algorithm_of_rule
+    };
     if let Some(algorithm) = counted {
         rule_checks::by_algorithm(s, algorithm);
     }
+    rule_checks::candidate_ratio(s, &candidate, (counted, has_ratio));
     candidate
 }

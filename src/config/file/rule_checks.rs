@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::rule::known_algorithm;
-use super::{CostSettings, RuleSettings};
+use super::{CandidateSettings, CostSettings, RuleSettings};
 use crate::config::section::SectionReader;
 use crate::config::suggest::either;
 use crate::config::{Diagnostics, Spanned, limiter};
 use crate::decision::Action;
 use crate::limit::{Algorithm, CapacityKind, Limiter};
-use crate::rules::StoreMode;
+use crate::rules::{HeaderStyle, StoreMode};
 
 /// Returns whether an algorithm has a setting.
 type HasSetting = fn(Algorithm) -> bool;
@@ -64,6 +64,7 @@ fn quota(s: &mut SectionReader<'_, '_>, limit: Range<usize>, rule: &RuleSettings
     };
     by_algorithm(s, algorithm);
     by_store_mode(s, algorithm, rule);
+    share(s, algorithm, rule);
     if !s.has("period") && !s.is_misspelt("period") && !algorithm.holds_leases() {
         s.out
             .lacks(limit, "a limit requires `period`")
@@ -74,6 +75,85 @@ fn quota(s: &mut SectionReader<'_, '_>, limit: Range<usize>, rule: &RuleSettings
         s.out
             .error(rule.action.span.clone(), message)
             .help("use `block`, or `algorithm = \"leaky_bucket\"` to queue requests");
+    }
+}
+
+/// Requires the parts of a ratio, and windows that can have a total.
+fn share(s: &mut SectionReader<'_, '_>, algorithm: Algorithm, rule: &RuleSettings) {
+    let (ratio, total) = (s.key_span("ratio"), s.key_span("total"));
+    let Some(ratio) = ratio else {
+        if let Some(total) = total.filter(|_| !s.is_misspelt("ratio")) {
+            s.out
+                .lacks(total, "`total` requires `ratio`")
+                .help("add `ratio = 0.4`, or remove `total`");
+        }
+        return;
+    };
+    if total.is_none() && !s.is_misspelt("total") {
+        s.out
+            .lacks(ratio.clone(), "`ratio` requires `total`")
+            .help("add `total = '…'` to select the requests of which `count` is a share");
+    }
+    windows(s, ratio, algorithm, Some(&rule.slices));
+    let headers = &rule.headers;
+    if s.has("headers") && headers.value != HeaderStyle::None && headers.span != s.span() {
+        s.out
+            .error(
+                headers.span.clone(),
+                "`headers` does not apply to a rule with `ratio`: no header can tell when it acts",
+            )
+            .help("remove it, or write `headers = \"none\"`");
+    }
+}
+
+/// Checks the ratio of a candidate, its own or the rule's. `algorithm` is `None` if it is unknown.
+pub(super) fn candidate_ratio(
+    s: &mut SectionReader<'_, '_>,
+    candidate: &CandidateSettings,
+    (algorithm, rule_has_ratio): (Option<Algorithm>, bool),
+) {
+    let own = s.key_span("ratio");
+    if let Some(span) = own.clone().filter(|_| !rule_has_ratio) {
+        s.out
+            .lacks(
+                span,
+                "the candidate's `ratio` requires `ratio` and `total` in the rule",
+            )
+            .help("add them to the rule, or remove `ratio` from `candidate`");
+    } else if let Some(algorithm) = algorithm.filter(|_| rule_has_ratio) {
+        // A candidate without a ratio of its own has that of the rule.
+        let written = ["algorithm", "slices"]
+            .iter()
+            .find_map(|key| s.key_span(key));
+        if let Some(span) = own.or(written) {
+            windows(s, span, algorithm, candidate.slices.as_ref());
+        }
+    }
+}
+
+/// Refuses a ratio with an algorithm that has no windows, or with sub-windows.
+fn windows(
+    s: &mut SectionReader<'_, '_>,
+    ratio: Range<usize>,
+    algorithm: Algorithm,
+    slices: Option<&Spanned<u16>>,
+) {
+    if !algorithm.has_ratio() {
+        let known = Algorithm::ALL.into_iter().filter(|a| a.has_ratio());
+        let known: Vec<&str> = known.map(|other| other.row().name).collect();
+        let name = algorithm.row().name;
+        s.out
+            .error(ratio, format!("`{name}` cannot have a ratio"))
+            .help(format!("use {}", either(&known)));
+        return;
+    }
+    if let Some(slices) = slices.filter(|slices| slices.value > 1) {
+        s.out
+            .error(
+                slices.span.clone(),
+                "a rule with `ratio` cannot have sub-windows",
+            )
+            .help("remove `slices`");
     }
 }
 
@@ -114,6 +194,8 @@ fn plain(s: &mut SectionReader<'_, '_>) {
         "burst",
         "slices",
         "queue",
+        "ratio",
+        "total",
         "cost",
         "jitter",
         "candidate",
@@ -191,7 +273,8 @@ fn constant_cost(rule: &RuleSettings, limiter: &Limiter, tried: bool, out: &mut 
         return;
     };
     let most = limiter.capacity();
-    if u64::from(cost) <= most {
+    // A large cost may still be a small share.
+    if u64::from(cost) <= most || limiter.ratio.is_some() {
         return;
     }
     let key = match limiter.algorithm.row().capacity {

@@ -49,6 +49,7 @@ struct LintedRule<'a> {
     rule: &'a Rule,
     count: Option<ParsedExpr<'a>>,
     mitigate: Option<ParsedExpr<'a>>,
+    total: Option<ParsedExpr<'a>>,
     /// The expression that computes the cost. `None` if the cost is not an expression.
     cost: Option<Text>,
 }
@@ -104,6 +105,7 @@ fn linted_rules<'a>(compiled: &CompiledConfig<'a>) -> Vec<LintedRule<'a>> {
         rule,
         count: written.count.as_ref().and_then(ParsedExpr::new),
         mitigate: written.mitigate.as_ref().and_then(ParsedExpr::new),
+        total: written.total.as_ref().and_then(ParsedExpr::new),
         cost: match &written.cost.value {
             CostSettings::Expression(text) => {
                 Some(Text::new(text.to_owned(), written.cost.span.clone()))
@@ -117,9 +119,10 @@ fn linted_rules<'a>(compiled: &CompiledConfig<'a>) -> Vec<LintedRule<'a>> {
 // === impl LintedRule ===
 
 impl<'a> LintedRule<'a> {
-    /// Returns `count` and `mitigate`, those that are written.
+    /// Returns `count`, `mitigate` and `total`, those that are written.
     fn expressions(&self) -> impl Iterator<Item = &ParsedExpr<'a>> {
-        self.count.iter().chain(&self.mitigate)
+        let both = self.count.iter().chain(&self.mitigate);
+        both.chain(&self.total)
     }
 
     /// The requests that the rule counts. `None` if the expression is missing.
@@ -147,7 +150,7 @@ impl<'a> LintedRule<'a> {
     /// Returns all expressions, including the key parts and the cost.
     fn texts(&self) -> impl Iterator<Item = &Text> {
         let written = self.written;
-        let expressions = written.count.iter().chain(&written.mitigate);
+        let expressions = written.expressions();
         expressions.chain(&written.key).chain(&self.cost)
     }
 }

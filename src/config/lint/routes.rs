@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::{LintCode, Warnings};
 use crate::config::Text;
-use crate::config::file::{ConfigFile, RouteSettings, RouteTargetSettings};
+use crate::config::file::{ConfigFile, RouteSettings, RouteTargetSettings, RuleSettings};
 use crate::expr::{self, ExprOutline, TestRelation};
 use crate::route::{HostPattern, PathPattern, PathSegment};
 use crate::upstream::{ServerEndpoint, ServerLocation};
@@ -91,7 +91,7 @@ fn unused_names(file: &ConfigFile, warnings: &mut Warnings<'_>) {
 /// Returns the lists that any rule names, enabled or not.
 fn used_lists(file: &ConfigFile) -> Vec<String> {
     let expressions = file.rules.iter();
-    let expressions = expressions.flat_map(|rule| rule.count.iter().chain(&rule.mitigate));
+    let expressions = expressions.flat_map(RuleSettings::expressions);
     expressions.flat_map(|text| lists_in(&text.value)).collect()
 }
 

@@ -54,6 +54,11 @@ const NOT_IN_A_SHAPE: &[&str] = &[
     "the path of the socket",
     "a client certificate needs both",
     "cannot be counted in async mode",
+    "requires `ratio`",
+    "requires `total`",
+    "cannot have a ratio",
+    "cannot have sub-windows",
+    "does not apply to a rule with `ratio`",
 ];
 
 proptest! {

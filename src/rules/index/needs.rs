@@ -14,23 +14,26 @@ use crate::facts::fields;
 /// request; no response changes those. If they do not hold, the peek can be left out: it charges
 /// nothing, and a request that does not match `mitigate` is not acted on.
 pub(in super::super) fn to_plan(rule: &Rule) -> Prefilter {
-    let (count, mitigate) = rule.predicates();
+    let (_, mitigate) = rule.predicates();
     let stops = adapt(mitigate.need(), Phase::Request);
-    let counts = || adapt(count.need(), Phase::Request);
+    let counts = || counting_need(rule, Phase::Request);
     match &rule.scope {
         RuleScope::Same(_) => stops,
         RuleScope::Separate { .. } if rule.limiter.is_none() => stops,
         RuleScope::Separate { .. } if rule.counts_response() && !rule.sends_quota_headers() => {
             stops
         }
-        RuleScope::Separate { .. } => Prefilter::Any(vec![counts(), stops]),
+        RuleScope::Share { .. } if rule.counts_response() => stops,
+        RuleScope::Separate { .. } | RuleScope::Share { .. } => {
+            Prefilter::Any(vec![counts(), stops])
+        }
     }
 }
 
 /// The condition for a rule to count a response.
 pub(in super::super) fn to_settle(rule: &Rule) -> Prefilter {
     if rule.counts_response() {
-        adapt(rule.predicates().0.need(), Phase::Response)
+        counting_need(rule, Phase::Response)
     } else {
         Prefilter::Any(Vec::new())
     }
@@ -39,17 +42,34 @@ pub(in super::super) fn to_settle(rule: &Rule) -> Prefilter {
 /// The condition on a request for a rule to count its response, whatever the response is.
 pub(in super::super) fn to_await(rule: &Rule) -> Prefilter {
     if rule.counts_response() {
-        adapt(rule.predicates().0.need(), Phase::Request)
+        counting_need(rule, Phase::Request)
     } else {
         Prefilter::Any(Vec::new())
+    }
+}
+
+/// The condition for a rule to count a request or its response, in its count or only in its total.
+fn counting_need(rule: &Rule, phase: Phase) -> Prefilter {
+    let count = adapt(rule.predicates().0.need(), phase);
+    match rule.total() {
+        Some(total) => Prefilter::Any(vec![count, adapt(total.need(), phase)]),
+        None => count,
     }
 }
 
 /// The fields that the rule's first tests read for every request, and in `phase` response also for every response.
 pub(in super::super) fn reads_first(rule: &Rule, phase: Phase) -> impl Iterator<Item = FieldId> {
     let (count, mitigate) = rule.predicates();
-    let count = Some(count).filter(|count| phase == Phase::Response || !count.reads_response());
-    let firsts = [count.and_then(Predicate::first_read), mitigate.first_read()];
+    let in_phase = |count: &&Predicate| phase == Phase::Response || !count.reads_response();
+    let first_of = |count: Option<&Predicate>| {
+        let count = count.filter(in_phase);
+        count.and_then(Predicate::first_read)
+    };
+    let firsts = [
+        first_of(Some(count)),
+        first_of(rule.total()),
+        mitigate.first_read(),
+    ];
     firsts.into_iter().flatten()
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{CandidateTrace, TraceVerdict};
+use super::{CandidateTrace, TraceVerdict, TracedShare};
 use crate::clock::Timestamp;
 use crate::decision::{Action, Decision};
 use crate::limit::Limiter;
@@ -66,6 +66,7 @@ impl<'a> RuleEncounter<'a> {
             limit: step.limiter.limit,
             capacity: step.limiter.capacity(),
             remaining,
+            share: self.candidate.share(),
             banned_for: self.candidate.banned_for(self.now),
         })
     }
@@ -150,8 +151,17 @@ impl<'a> TracedStatus<'a> {
             return Some((None, 0));
         }
         let remaining = step_result.reading?.remaining;
-        let used = step.limiter.capacity().saturating_sub(remaining);
+        let used = match self.share() {
+            Some(share) => share.count,
+            None => step.limiter.capacity().saturating_sub(remaining),
+        };
         Some((Some(used), remaining))
+    }
+
+    /// The share of a rule with a ratio. `None` if the key is banned.
+    pub(super) fn share(&self) -> Option<TracedShare> {
+        let (step, step_result) = self.last()?;
+        share_of(step, step_result)
     }
 
     pub(super) fn banned_for(&self, now: Timestamp) -> Option<Duration> {
@@ -160,4 +170,17 @@ impl<'a> TracedStatus<'a> {
             _ => None,
         }
     }
+}
+
+/// The share that the counters of a rule with a ratio had. `None` if the key is banned or was not read.
+pub(super) fn share_of(step: &Step, step_result: &StepResult) -> Option<TracedShare> {
+    if matches!(step_result.status, KeyStatus::Banned { .. }) {
+        return None;
+    }
+    let (ratio, reading) = step.limiter.ratio.zip(step_result.reading)?;
+    Some(TracedShare {
+        count: reading.share.count.into(),
+        total: reading.share.total.into(),
+        ratio: ratio.as_f64(),
+    })
 }

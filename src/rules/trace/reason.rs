@@ -1,9 +1,11 @@
 //! A short text on why a rule acted, or why it did not.
 
+use super::encounter::share_of;
 use super::words::{length, past, span};
 use super::{RuleEncounter, TracedCondition};
 use crate::clock::Timestamp;
 use crate::decision::Action;
+use crate::expr::Predicate;
 use crate::rules::{BanLength, KeyStatus, RuleCost, RuleScope, Step, StepOp, StepResult};
 
 /// The most parts of an expression that a reason names.
@@ -105,11 +107,7 @@ impl WrittenReason<'_> {
         let entry = entry.map_or(String::new(), |entry| {
             format!(", entry {} of `escalate`", entry + 1)
         });
-        let limit = step.limiter.limit;
-        format!(
-            "above the limit of {limit}: banned for {}{entry}",
-            length(ban)
-        )
+        format!("{}: banned for {}{entry}", above(step), length(ban))
     }
 
     /// The reasons from the request phase.
@@ -122,7 +120,7 @@ impl WrittenReason<'_> {
             (StepOp::Admit, _) => return vec![self.admitted(step, step_result)],
             (StepOp::Charge, KeyStatus::Within) => counted(step, step_result),
             (StepOp::Charge, KeyStatus::Over) => {
-                format!("counted, above the limit of {}", step.limiter.limit)
+                format!("{}, {}", charged(step, step_result), above(step))
             }
             (
                 StepOp::Charge,
@@ -130,20 +128,23 @@ impl WrittenReason<'_> {
                     started: true,
                     until,
                 },
-            ) => format!("counted, {}", self.begins_ban(step, until)),
+            ) => format!(
+                "{}, {}",
+                charged(step, step_result),
+                self.begins_ban(step, until)
+            ),
             (StepOp::Charge, KeyStatus::Banned { until, .. }) => {
                 format!("banned for another {}, so not charged", self.length(until))
             }
             _ if step.mitigates && met.rule.ban.is_never() => {
-                let (used, room) = used(step, step_result);
-                format!("`mitigate` matched, but only {used} of {room} are used")
+                format!("`mitigate` matched, but {}", not_over(step, step_result))
             }
             _ if step.mitigates => "`mitigate` matched, but the key is not banned".to_owned(),
             _ => return vec![self.mismatch("mitigate")],
         };
         if !step.mitigates {
             vec![counted, self.mismatch("mitigate")]
-        } else if met.matched.counts == Some(false) {
+        } else if met.counts == Some(false) {
             vec![counted, self.mismatch("count")]
         } else {
             vec![counted]
@@ -161,6 +162,7 @@ impl WrittenReason<'_> {
                 )
             }
             Some(wait) => format!("{counted}, and waits {} for its turn", span(wait)),
+            None if step.limiter.ratio.is_some() => format!("{counted}: not over"),
             None => format!("{counted}: within the limit"),
         }
     }
@@ -184,13 +186,13 @@ impl WrittenReason<'_> {
         let Some((step, step_result)) = met.own.settled else {
             return Some(self.unsettled());
         };
-        let limit = step.limiter.limit;
         Some(match step_result.status {
             KeyStatus::Within => format!("the response {}", counted(step, step_result)),
             KeyStatus::Over => {
                 format!(
-                    "the response counted, above the limit of {limit}: the rule acts on the next \
-                     requests"
+                    "the response {}, {}: the rule acts on the next requests",
+                    charged(step, step_result),
+                    above(step)
                 )
             }
             KeyStatus::Banned {
@@ -198,7 +200,10 @@ impl WrittenReason<'_> {
                 until,
             } => {
                 let begins = self.begins_ban(step, until);
-                format!("the response counted, {begins} from now on")
+                format!(
+                    "the response {}, {begins} from now on",
+                    charged(step, step_result)
+                )
             }
             KeyStatus::Banned { until, .. } => format!(
                 "banned for another {}, so the response is not charged",
@@ -212,6 +217,8 @@ impl WrittenReason<'_> {
         let rule = self.met.rule;
         let asks = if rule.predicates().0.reads_response() {
             "count"
+        } else if rule.total().is_some_and(Predicate::reads_response) {
+            "total"
         } else {
             "cost"
         };
@@ -219,6 +226,9 @@ impl WrittenReason<'_> {
             (None, _) => format!("`{asks}` reads the response, and this response never counts"),
             (Some(true), RuleCost::Header(name)) => {
                 format!("the response has no whole number in `{name}`, so nothing is counted")
+            }
+            (Some(_), _) if rule.total().is_some() => {
+                format!("{}; {}", self.mismatch("count"), self.mismatch("total"))
             }
             (Some(_), _) => self.mismatch("count"),
         }
@@ -228,7 +238,7 @@ impl WrittenReason<'_> {
     fn mismatch(&self, key: &str) -> String {
         let subject = match self.met.rule.scope {
             RuleScope::Same(_) => String::new(),
-            RuleScope::Separate { .. } => format!("`{key}` "),
+            RuleScope::Separate { .. } | RuleScope::Share { .. } => format!("`{key}` "),
         };
         let mut named = self.conditions.iter();
         let Some((_, condition)) = named.find(|(label, _)| *label == key || *label == "both")
@@ -255,6 +265,14 @@ fn over(step: &Step, step_result: &StepResult) -> String {
     let (used, room) = used(step, step_result);
     let cost = step.cost;
     let algorithm = step.limiter.algorithm;
+    if let Some(share) = share_of(step, step_result) {
+        let would = if step.op == StepOp::Admit {
+            "with this request "
+        } else {
+            ""
+        };
+        return format!("{would}{}: counted {share}", above(step));
+    }
     match cost {
         _ if cost > room => format!("it costs {cost}, and the rule never admits more than {room}"),
         _ if algorithm.holds_leases() => {
@@ -271,8 +289,46 @@ fn over(step: &Step, step_result: &StepResult) -> String {
     }
 }
 
+/// What is above which limit.
+fn above(step: &Step) -> String {
+    let limit = step.limiter.limit;
+    match step.limiter.ratio {
+        Some(ratio) => format!(
+            "above the limit of {limit} and the ratio of {}",
+            ratio.as_f64()
+        ),
+        None => format!("above the limit of {limit}"),
+    }
+}
+
+/// Why a throttled key is not mitigated.
+fn not_over(step: &Step, step_result: &StepResult) -> String {
+    let limit = step.limiter.limit;
+    if let Some(share) = share_of(step, step_result) {
+        return format!("counted {share}: not above both the limit of {limit} and the ratio");
+    }
+    let (used, room) = used(step, step_result);
+    format!("only {used} of {room} are used")
+}
+
+/// What was charged above the limit, as text.
+fn charged(step: &Step, step_result: &StepResult) -> String {
+    let name = if step.only_total {
+        "counted in the total"
+    } else {
+        "counted"
+    };
+    match share_of(step, step_result) {
+        Some(share) => format!("{name} {share}"),
+        None => name.to_owned(),
+    }
+}
+
 /// What was counted, as text.
 fn counted(step: &Step, step_result: &StepResult) -> String {
+    if step.limiter.ratio.is_some() {
+        return charged(step, step_result);
+    }
     let (used, room) = used(step, step_result);
     let flight = if step.limiter.algorithm.holds_leases() {
         " in flight"

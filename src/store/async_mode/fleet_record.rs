@@ -72,6 +72,7 @@ impl FleetRecord {
     ///    several nodes report late share the drain of that time once, and none of it is lost. If the bucket
     ///    has started later than that, the units are added without a drain (see `limit`: a clock that goes
     ///    back). A report of 0 units only marks the node as active.
+    ///    A rule with a ratio adds the units of both counters.
     /// 4. The key is over if the refused cost of the report, or 0, does not fit.
     /// 5. If the key is over and its last event is at least [`FleetInfo::event_interval`] old, the store
     ///    appends an event.
@@ -101,7 +102,7 @@ impl FleetRecord {
     }
 
     fn charge(&mut self, limiter: &Limiter, now: Timestamp, report: KeyReport) {
-        if report.units == 0 {
+        if report.units.is_zero() {
             return;
         }
         let drains = limiter.algorithm.row().recovery == RecoveryKind::Refills;

@@ -1,12 +1,14 @@
 //! The state of one key on one node, and the decisions from it.
 
+mod share;
+
 use std::time::Duration;
 
 use super::demand::RecentDemand;
 use super::fleet_record::active_nodes;
-use super::{FleetInfo, FleetView, used_units};
+use super::{FleetInfo, FleetView, held_units, used_units};
 use crate::clock::Timestamp;
-use crate::limit::{Algorithm, Counter, CounterReading, Limiter, RecoveryKind, State};
+use crate::limit::{Algorithm, ChargeUnits, Counter, CounterReading, Limiter, RecoveryKind, State};
 
 /// After a key becomes known to the fleet, the time in which each node assumes that all nodes use it.
 const DISCOVERY: Duration = Duration::from_secs(2);
@@ -21,11 +23,11 @@ pub struct KeyState {
     estimate: Counter,
     view: Option<ViewInfo>,
     /// The units that were admitted and not reported.
-    debt: u64,
+    debt: ChargeUnits,
     /// When the oldest unit of the debt was admitted.
     debt_since: Timestamp,
     /// The units that were reported and not confirmed. `None` if no report is in flight.
-    sent: Option<u64>,
+    sent: Option<ChargeUnits>,
     pub(super) demand: RecentDemand,
     /// Whether the capacity is used up, so that nodes share what becomes free.
     exhausted: bool,
@@ -68,7 +70,7 @@ pub enum ReportTiming {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyReport {
     /// The units to charge. 0 if the node only asks for the record.
-    pub units: u64,
+    pub units: ChargeUnits,
     /// The smallest cost that did not fit since the last report, or 0 if every cost did.
     pub refused_cost: u64,
     /// The time since the oldest of the units was admitted. Only buckets use it.
@@ -91,7 +93,7 @@ impl KeyState {
         Self {
             estimate: Counter::Words(State::default()),
             view: None,
-            debt: 0,
+            debt: ChargeUnits::default(),
             debt_since: Timestamp::default(),
             sent: None,
             demand: RecentDemand::default(),
@@ -101,16 +103,22 @@ impl KeyState {
     }
 
     /// Admits a request of `cost` or refuses it. `draw` is a uniform random number, at least 0 and below 1: in
-    /// an exhausted key, the nodes share what becomes free by chance.
+    /// an exhausted key, the nodes share what becomes free by chance. With a ratio, nothing becomes free, and every
+    /// request that the last view allows is admitted.
     pub fn decide(
         &mut self,
         limiter: &Limiter,
         now: Timestamp,
-        cost: u64,
+        units: impl Into<ChargeUnits>,
         fleet: &FleetInfo,
         draw: f64,
     ) -> AsyncDecision {
+        let units = units.into();
+        let cost = units.count;
         self.age(limiter, now, fleet);
+        if limiter.ratio.is_some() {
+            return self.decide_share(limiter, now, units);
+        }
         let before = self.estimate.peek(limiter, now, cost);
         let rate = self.demand.add(now, cost) * self.active_nodes(now, fleet);
         let is_alone = fleet.count() == 1;
@@ -125,7 +133,7 @@ impl KeyState {
             return AsyncDecision::refused(reading);
         }
         let reading = self.estimate.charge(limiter, now, cost, 0);
-        self.add_debt(now, cost);
+        self.add_debt(now, units);
         AsyncDecision {
             admitted: true,
             reading,
@@ -133,19 +141,24 @@ impl KeyState {
         }
     }
 
-    /// Charges `cost`, even above the limit.
+    /// Charges `units`, even above the limit.
     pub fn charge(
         &mut self,
         limiter: &Limiter,
         now: Timestamp,
-        cost: u64,
+        units: impl Into<ChargeUnits>,
         fleet: &FleetInfo,
     ) -> AsyncDecision {
+        let units = units.into();
+        let cost = units.count;
         self.age(limiter, now, fleet);
+        if limiter.ratio.is_some() {
+            return self.charge_share(limiter, now, units);
+        }
         let rate = self.demand.add(now, cost) * self.active_nodes(now, fleet);
         let reading = self.estimate.charge(limiter, now, cost, 0);
         self.exhausted |= !reading.fits && fleet.count() > 1;
-        self.add_debt(now, cost);
+        self.add_debt(now, units);
         AsyncDecision {
             admitted: reading.fits,
             reading,
@@ -153,9 +166,14 @@ impl KeyState {
         }
     }
 
-    /// Reads the estimate for a request of `cost` without charging it.
-    pub fn peek(&mut self, limiter: &Limiter, now: Timestamp, cost: u64) -> CounterReading {
-        self.estimate.peek(limiter, now, cost)
+    /// Reads the estimate for a request of `units` without charging it.
+    pub fn peek(
+        &mut self,
+        limiter: &Limiter,
+        now: Timestamp,
+        units: impl Into<ChargeUnits>,
+    ) -> CounterReading {
+        self.estimate.peek(limiter, now, units)
     }
 
     /// Whether neither the node nor the fleet, as far as the node knows, has counted anything: the state can
@@ -165,7 +183,7 @@ impl KeyState {
     }
 
     /// The units that were admitted and not reported.
-    pub fn unreported_units(&self) -> u64 {
+    pub fn unreported_units(&self) -> ChargeUnits {
         self.debt
     }
 
@@ -197,7 +215,7 @@ impl KeyState {
 
     /// The store has not merged the report: its units are reported again.
     pub fn report_failed(&mut self) {
-        self.debt = self.debt.saturating_add(self.sent.take().unwrap_or(0));
+        self.debt = self.debt.plus(self.sent.take().unwrap_or_default());
     }
 
     /// The store has announced that the key is exhausted. An event that is older than the last view is
@@ -221,8 +239,8 @@ impl KeyState {
             active_bits: view.active_bits,
         });
         self.estimate = view.counter;
-        let missing = self.debt.saturating_add(self.sent.unwrap_or(0));
-        if missing > 0 {
+        let missing = self.debt.plus(self.sent.unwrap_or_default());
+        if !missing.is_zero() {
             self.estimate.charge(limiter, now, missing, 0);
         }
         self.exhausted |= used_units(limiter, &mut self.estimate, now) > limiter.capacity();
@@ -231,12 +249,14 @@ impl KeyState {
     /// Lets the debt age, forgets a view of a key that is empty again, and ends the exhausted state at half
     /// of the capacity.
     fn age(&mut self, limiter: &Limiter, now: Timestamp, fleet: &FleetInfo) {
-        let used = used_units(limiter, &mut self.estimate, now);
-        if self.debt > 0 {
+        let held = held_units(limiter, &mut self.estimate, now);
+        let used = held.total;
+        if !self.debt.is_zero() {
             if self.view.is_some() || fleet.count() == 1 {
                 // The estimate holds all units of the fleet and ages as the limiter does.
-                if used < self.debt {
-                    self.debt = used;
+                let left = self.debt.at_most(held);
+                if left != self.debt {
+                    self.debt = left;
                     self.debt_since = now;
                 }
             } else if limiter.algorithm.row().recovery == RecoveryKind::Expires {
@@ -253,7 +273,7 @@ impl KeyState {
 
     /// The debt of a cold window fades as the previous window of a sliding window does. The rest counts as
     /// debt of the current window.
-    fn faded_debt(&mut self, limiter: &Limiter, now: Timestamp) -> u64 {
+    fn faded_debt(&mut self, limiter: &Limiter, now: Timestamp) -> ChargeUnits {
         let period = limiter.period.as_micros().clamp(1, u128::from(u64::MAX));
         let window = |at: Timestamp| u128::from(at.as_micros()) / period;
         let (then, current) = (window(self.debt_since), window(now));
@@ -262,17 +282,21 @@ impl KeyState {
         }
         self.debt_since = now;
         if current > then + 1 || limiter.algorithm == Algorithm::FixedWindow {
-            return 0;
+            return ChargeUnits::default();
         }
         let left = period - u128::from(now.as_micros()) % period;
-        (u128::from(self.debt) * left / period) as u64
+        let faded = |units: u64| (u128::from(units) * left / period) as u64;
+        ChargeUnits {
+            count: faded(self.debt.count),
+            total: faded(self.debt.total),
+        }
     }
 
-    fn add_debt(&mut self, now: Timestamp, cost: u64) {
-        if self.debt == 0 {
+    fn add_debt(&mut self, now: Timestamp, units: ChargeUnits) {
+        if self.debt.is_zero() {
             self.debt_since = now;
         }
-        self.debt = self.debt.saturating_add(cost);
+        self.debt = self.debt.plus(units);
     }
 
     /// When to report after a charge that left `remaining` units, if the fleet requests `rate` per second.
@@ -285,7 +309,7 @@ impl KeyState {
         fleet: &FleetInfo,
     ) -> ReportTiming {
         if self.view.is_none() {
-            let is_due = self.debt > fleet.unreported_units(limiter);
+            let is_due = self.debt.count > fleet.unreported_units(limiter);
             return if is_due {
                 ReportTiming::Immediately
             } else {
@@ -293,7 +317,8 @@ impl KeyState {
             };
         }
         let others = self.active_nodes(now, fleet) - 1.0;
-        let unseen = others * self.debt.saturating_add(self.sent.unwrap_or(0)) as f64;
+        let unreported = self.debt.plus(self.sent.unwrap_or_default());
+        let unseen = others * unreported.count as f64;
         if remaining as f64 - unseen <= 2.0 * fleet.seconds() * rate {
             ReportTiming::Immediately
         } else {

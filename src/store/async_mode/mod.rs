@@ -33,10 +33,16 @@ mod properties;
 mod tests;
 
 use crate::clock::Timestamp;
-use crate::limit::{Counter, Limiter, MAX_LIMIT};
+use crate::limit::{ChargeUnits, Counter, Limiter, MAX_LIMIT};
 
-/// The units that `counter` holds at `now`, also those above the limit; at most [`MAX_LIMIT`].
+/// The units that `counter` holds at `now`, also those above the limit; at most [`MAX_LIMIT`]. With a ratio, those of
+/// the total.
 pub fn used_units(limiter: &Limiter, counter: &mut Counter, now: Timestamp) -> u64 {
+    held_units(limiter, counter, now).total
+}
+
+/// The units of both counters of a rule with a ratio. For other rules, both are those of [`used_units`].
+pub fn held_units(limiter: &Limiter, counter: &mut Counter, now: Timestamp) -> ChargeUnits {
     // Only the capacity of this limiter differs. A bucket without a limit would have no capacity.
     let measure = if limiter.algorithm.has_burst() {
         Limiter {
@@ -50,5 +56,13 @@ pub fn used_units(limiter: &Limiter, counter: &mut Counter, now: Timestamp) -> u
             ..*limiter
         }
     };
-    MAX_LIMIT - counter.peek(&measure, now, 0).remaining
+    let reading = counter.peek(&measure, now, 0);
+    if limiter.ratio.is_some() {
+        ChargeUnits {
+            count: reading.share.count.into(),
+            total: reading.share.total.into(),
+        }
+    } else {
+        (MAX_LIMIT - reading.remaining).into()
+    }
 }

@@ -134,7 +134,7 @@ proptest! {
             match (exchange, state.take_report(&limiter, at, &fleet)) {
                 (Exchange::Nothing | Exchange::Failed, _) => state.report_failed(),
                 (_, Some(report)) => {
-                    merged_units += report.units;
+                    merged_units += report.units.count;
                     let merged = record.merge(&limiter, at, report, 0, &fleet);
                     state.confirm(&limiter, at, merged.view);
                 }
@@ -145,7 +145,7 @@ proptest! {
         }
         state.report_failed();
         let last = state.take_report(&limiter, Timestamp::from_micros(now), &fleet).unwrap();
-        prop_assert_eq!(merged_units + last.units, admitted);
+        prop_assert_eq!(merged_units + last.units.count, admitted);
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn after(seconds: u64) -> Timestamp {
 
 fn units(units: u64) -> KeyReport {
     KeyReport {
-        units,
+        units: units.into(),
         ..KeyReport::default()
     }
 }
@@ -169,9 +169,9 @@ fn cold_debt_of_a_window_fades_with_it() {
     state.charge(&limiter, after(59), 20, &fleet);
     let mut later = state.clone();
     let report = state.take_report(&limiter, after(90), &fleet).unwrap();
-    assert_eq!(report.units, 10);
+    assert_eq!(report.units, 10.into());
     let report = later.take_report(&limiter, after(125), &fleet).unwrap();
-    assert_eq!(report.units, 0);
+    assert_eq!(report.units, 0.into());
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn late_reports_share_the_drain_of_a_bucket_once() {
     let (limiter, fleet) = (bucket(1_000), fleet(10));
     let mut record = FleetRecord::new(&limiter);
     let report = KeyReport {
-        units: 20,
+        units: 20.into(),
         age: Duration::from_secs(6),
         ..KeyReport::default()
     };
@@ -212,7 +212,7 @@ fn a_refused_cost_puts_a_full_key_over_its_limit() {
     flush(&mut state, &mut record, &limiter, START, &fleet);
     assert!(!state.decide(&limiter, START, 3, &fleet, 0.0).admitted);
     let report = state.take_report(&limiter, START, &fleet).unwrap();
-    assert_eq!((report.units, report.refused_cost), (0, 3));
+    assert_eq!((report.units.count, report.refused_cost), (0, 3));
     assert!(record.merge(&limiter, START, report, 1, &fleet).is_over);
     let fits = KeyReport {
         refused_cost: 2,

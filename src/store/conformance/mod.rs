@@ -8,6 +8,7 @@ mod bans;
 mod counting;
 mod leases;
 mod plans;
+mod shares;
 mod waiting;
 
 /// Runs every case.
@@ -18,4 +19,5 @@ pub(super) async fn all(store: &StoreHandle) {
     leases::all(store).await;
     bans::all(store).await;
     plans::all(store).await;
+    shares::all(store).await;
 }

@@ -241,7 +241,7 @@ impl AsyncCounters {
             let mut table = shard.lock();
             let unreported = table
                 .entries()
-                .filter(|entry| entry.state.unreported_units() > 0);
+                .filter(|entry| !entry.state.unreported_units().is_zero());
             unreported
                 .filter_map(|entry| entry.take_report(now, &fleet))
                 .collect()

@@ -103,7 +103,7 @@ impl AsyncStep<'_> {
 
     /// Reads the counter.
     pub(super) fn peek(&self, state: &mut KeyState) -> StepResult {
-        let reading = state.peek(&self.step.limiter, self.now, self.step.cost);
+        let reading = state.peek(&self.step.limiter, self.now, self.step.units());
         self.result(reading, false)
     }
 
@@ -116,21 +116,23 @@ impl AsyncStep<'_> {
     }
 
     fn count_on(&self, state: &mut KeyState, fleet: FleetInfo) -> CountResult {
-        let (limiter, now, cost) = (&self.step.limiter, self.now, self.step.cost);
+        let (limiter, now, units) = (&self.step.limiter, self.now, self.step.units());
         let fleet = if self.is_alone {
             FleetInfo { nodes: 1, ..fleet }
         } else {
             fleet
         };
-        let decision = if self.op == StepOp::Charge {
-            state.charge(limiter, now, cost, &fleet)
+        let bans = !self.step.ban.is_never();
+        // With a ratio, the store bans a key because of what it has counted, so every request is charged.
+        let charges = self.op == StepOp::Charge || bans && limiter.ratio.is_some();
+        let decision = if charges {
+            state.charge(limiter, now, units, &fleet)
         } else {
-            state.decide(limiter, now, cost, &fleet, self.draw)
+            state.decide(limiter, now, units, &fleet, self.draw)
         };
         let reading = decision.reading;
-        let bans = !self.step.ban.is_never();
         if self.op == StepOp::Admit && !reading.fits && !bans && self.will_wait(&reading) {
-            let report = state.charge(limiter, now, cost, &fleet).report;
+            let report = state.charge(limiter, now, units, &fleet).report;
             return CountResult {
                 reading,
                 is_charged: true,

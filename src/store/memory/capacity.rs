@@ -101,20 +101,20 @@ impl MemoryBudgets {
         [self.logs.taken(), self.slices.taken()]
     }
 
-    /// Returns the budget that `counter` is charged to. `None` for leases, which the requests in flight bound,
-    /// and for words.
+    /// Returns the budget that `counter` is charged to. `None` for leases, which the requests in flight bound, and for
+    /// words and pairs of counters, which the keys bound.
     pub(super) fn paying(&self, counter: &Counter) -> Option<&SlotCapacity> {
         match counter {
             Counter::Log(_) => Some(&self.logs),
             Counter::Slices(_) => Some(&self.slices),
-            Counter::Words(_) | Counter::Leases(_) => None,
+            Counter::Words(_) | Counter::Share(_) | Counter::Leases(_) => None,
         }
     }
 
     /// Returns the most precise shape for which there is memory.
     pub(super) fn shape(&self, wanted: CounterShape) -> CounterShape {
         match wanted {
-            CounterShape::Leases | CounterShape::Words => wanted,
+            CounterShape::Leases | CounterShape::Words | CounterShape::Share => wanted,
             CounterShape::Log if self.logs.has(LEAST) => CounterShape::Log,
             CounterShape::Log | CounterShape::Slices if self.slices.has(LEAST) => {
                 CounterShape::Slices

@@ -5,7 +5,7 @@ use super::bans::BanRecord;
 use super::step_run::StepRun;
 use super::{MemoryStore, SHOWN};
 use crate::clock::Timestamp;
-use crate::limit::Limiter;
+use crate::limit::{Limiter, ShareRatio};
 use crate::rules::plan::{
     BanLength, KeyStatus, Plan, PlanResult, RuleId, Step, StepOp, StepResult,
 };
@@ -57,8 +57,12 @@ impl MemoryStore {
             op: StepOp::Charge,
             limiter: Limiter {
                 limit: 0,
+                ratio: step.limiter.ratio.map(|_| ShareRatio::SMALLEST),
                 ..step.limiter
             },
+            only_total: false,
+            // Above the smallest share of any total.
+            cost: step.cost.max(u64::from(u32::MAX)),
             ..step.clone()
         };
         self.run_as(plan, index, &above_limit, now)

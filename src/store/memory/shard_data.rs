@@ -1,7 +1,7 @@
 //! The data behind a shard's lock: the counters and bans of a subset of the keys.
 //!
 //! Every key has an entry in the table, so `max_keys`, expiry and eviction work alike for all algorithms. A
-//! large counter (sub-windows, a log, leases) is kept outside the table; its entry holds a handle, and the
+//! large counter (sub-windows, a log, leases, the two counters of a ratio) is kept outside the table; its entry holds a handle, and the
 //! counter is freed with its entry.
 //!
 //! All logs together take at most `max_log_bytes`, and so do all sub-windows. Without memory for its log, a key
@@ -126,7 +126,7 @@ impl ShardData {
         };
         let kind = match &counter {
             Counter::Words(state) => return (EntryKind::Words, *state),
-            Counter::Slices(_) | Counter::Log(_) => EntryKind::Handle,
+            Counter::Share(_) | Counter::Slices(_) | Counter::Log(_) => EntryKind::Handle,
             Counter::Leases(_) => EntryKind::Leases,
         };
         let handle = u32::try_from(self.large.insert(counter)).unwrap_or(u32::MAX);

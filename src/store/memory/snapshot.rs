@@ -133,7 +133,8 @@ impl ShardData {
         if let limit::Counter::Words(state) = counter {
             return Some((EntryKind::Words, state));
         }
-        let paid = memory.budgets.paying(&counter)?.take_many(counter.bytes());
+        let budget = memory.budgets.paying(&counter);
+        let paid = budget.is_none_or(|budget| budget.take_many(counter.bytes()));
         paid.then(|| {
             let handle = u32::try_from(self.large.insert(counter)).unwrap_or(u32::MAX);
             (EntryKind::Handle, [handle, 0, 0])
@@ -163,6 +164,7 @@ impl SavedCount {
     fn of(counter: &limit::Counter) -> Option<Self> {
         Some(match counter {
             limit::Counter::Words(state) => SavedCount::Words(*state),
+            limit::Counter::Share(share) => SavedCount::Share(*share),
             limit::Counter::Slices(slices) => {
                 let (index, counts) = slices.saved();
                 SavedCount::Slices { index, counts }
@@ -179,6 +181,7 @@ impl SavedCount {
         use limit::Counter;
         match self {
             SavedCount::Words(state) => Counter::Words(state),
+            SavedCount::Share(share) => Counter::Share(share),
             SavedCount::Slices { index, counts } => {
                 Counter::Slices(SubWindows::restored(index, counts))
             }

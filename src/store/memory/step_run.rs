@@ -215,7 +215,7 @@ impl StepRun<'_> {
     }
 
     fn operate(&self, counter: &mut Counter) -> CounterReading {
-        let (limiter, cost, lease) = (&self.step.limiter, self.step.cost, self.plan.lease);
+        let (limiter, cost, lease) = (&self.step.limiter, self.step.units(), self.plan.lease);
         match self.op {
             StepOp::Admit => counter.admit(limiter, self.now, cost, lease),
             StepOp::Charge => counter.charge(limiter, self.now, cost, lease),
@@ -224,7 +224,7 @@ impl StepRun<'_> {
     }
 
     fn peek(&self, counter: &mut Counter) -> CounterReading {
-        counter.peek(&self.step.limiter, self.now, self.step.cost)
+        counter.peek(&self.step.limiter, self.now, self.step.units())
     }
 
     /// Derives the outcome from `reading`, which [`StepRun::operate`] returned.
@@ -236,7 +236,7 @@ impl StepRun<'_> {
             return StepOutcome::Charged(*reading);
         }
         if self.will_wait(reading) {
-            let (limiter, cost, lease) = (&self.step.limiter, self.step.cost, self.plan.lease);
+            let (limiter, cost, lease) = (&self.step.limiter, self.step.units(), self.plan.lease);
             return StepOutcome::Charged(counter.charge(limiter, self.now, cost, lease));
         }
         StepOutcome::Unchanged

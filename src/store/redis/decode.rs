@@ -2,19 +2,20 @@
 
 use super::encode::NEVER;
 use crate::clock::Timestamp;
-use crate::limit::CounterReading;
+use crate::limit::{CounterReading, ShareCounts};
 use crate::rules::plan::{KeyStatus, PlanResult, StepResult};
 
 /// The length of the server's time at the start of a reply.
 const TIME_BYTES: usize = 7;
 
-/// The length of one result.
+/// The length of one result, without the counts of a rule with a ratio.
 const RESULT_BYTES: usize = 2 + 1 + 5 + 7 + 7;
 
 const STATUS: u8 = 15;
 const CHARGED: u8 = 16;
 const HAS_READING: u8 = 32;
 const FITS: u8 = 64;
+const HAS_SHARE: u8 = 128;
 
 /// A reply that the script cannot have sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,24 +47,59 @@ pub(super) fn decode(
     if results.is_empty() {
         return Ok(ScriptReply::Late);
     }
-    let (entries, rest) = results.as_chunks::<RESULT_BYTES>();
-    // Each step has a result, and one more if it was filled up.
-    if !rest.is_empty() || entries.len() > 2 * steps {
-        return Err(BadReply);
+    let (before, offences) = (result.steps.len(), result.offences.len());
+    let read = read_results(results, first, steps, result);
+    if read.is_err() {
+        result.steps.truncate(before);
+        result.offences.truncate(offences);
     }
+    read.map(|()| ScriptReply::Applied)
+}
+
+/// Reads the results of `steps` steps.
+fn read_results(
+    mut bytes: &[u8],
+    first: u16,
+    steps: usize,
+    result: &mut PlanResult,
+) -> Result<(), BadReply> {
+    let now = result.at.as_micros();
     let before = result.steps.len();
-    for entry in entries {
-        let Some((mut read, offence)) = step_result(entry, steps, now) else {
-            result.steps.truncate(before);
-            return Err(BadReply);
-        };
+    while !bytes.is_empty() {
+        let (entry, rest) = bytes.split_first_chunk::<RESULT_BYTES>().ok_or(BadReply)?;
+        let (mut read, offence) = step_result(entry, steps, now).ok_or(BadReply)?;
+        bytes = rest;
+        if has_share(entry) {
+            let (counts, rest) = bytes.split_first_chunk::<8>().ok_or(BadReply)?;
+            bytes = rest;
+            read.reading = read
+                .reading
+                .map(|reading| reading.with_share(share(*counts)));
+        }
         read.step = read.step.saturating_add(first);
         if let Some(offence) = offence {
             result.offences.push((read.step, offence));
         }
         result.steps.push(read);
+        // Each step has a result, and one more if it was filled up.
+        if result.steps.len() - before > 2 * steps {
+            return Err(BadReply);
+        }
     }
-    Ok(ScriptReply::Applied)
+    Ok(())
+}
+
+/// Whether both counts of a rule with a ratio follow.
+fn has_share([_, _, flags, ..]: &[u8; RESULT_BYTES]) -> bool {
+    flags & HAS_SHARE != 0
+}
+
+fn share(bytes: [u8; 8]) -> ShareCounts {
+    let both = u64::from_le_bytes(bytes);
+    ShareCounts {
+        count: both as u32,
+        total: (both >> 32) as u32,
+    }
 }
 
 /// Reads one result, and the ordinal of the offence if the key is banned.

@@ -27,6 +27,7 @@ const MITIGATES: u8 = 1;
 const TERMINAL: u8 = 2;
 const PEEK_AFTER_END: u8 = 4;
 pub(super) const ESCALATES: u8 = 8;
+const ONLY_TOTAL: u8 = 16;
 
 /// The keys and the packed plan of one script call.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -81,7 +82,7 @@ impl PackedPlan {
             match step.limiter.shape() {
                 CounterShape::Log => extras.push(KeyNames::log(&record)),
                 CounterShape::Leases => extras.push(KeyNames::leases(&record)),
-                CounterShape::Words | CounterShape::Slices => {}
+                CounterShape::Words | CounterShape::Share | CounterShape::Slices => {}
             }
             records.push(record);
         }
@@ -124,6 +125,7 @@ fn pack_step(packed: &mut Vec<u8>, step: &Step, lease: LeaseId) {
         _ if step.op == StepOp::Always => {}
         CounterShape::Slices => push(packed, u64::from(limiter.slices), 2),
         CounterShape::Leases => packed.extend_from_slice(&lease.to_le_bytes()),
+        CounterShape::Share => push(packed, ratio(limiter), 2),
         CounterShape::Words | CounterShape::Log => {}
     }
     for length in lengths {
@@ -145,6 +147,8 @@ fn op_code(op: StepOp) -> u8 {
 pub(super) fn algorithm_code(limiter: &Limiter) -> u8 {
     match limiter.algorithm {
         Algorithm::SlidingWindow if limiter.shape() == CounterShape::Slices => 5,
+        Algorithm::FixedWindow if limiter.ratio.is_some() => 9,
+        _ if limiter.ratio.is_some() => 8,
         Algorithm::SlidingWindow => 1,
         Algorithm::FixedWindow => 2,
         Algorithm::TokenBucket | Algorithm::Gcra => 3,
@@ -160,6 +164,7 @@ fn flags(step: &Step) -> u8 {
         | flag(step.is_terminal, TERMINAL)
         | flag(step.peek_after_end, PEEK_AFTER_END)
         | flag(matches!(step.ban, BanLength::Escalating(_)), ESCALATES)
+        | flag(step.only_total, ONLY_TOTAL)
 }
 
 pub(super) fn ban_lengths(ban: &BanLength) -> &[Duration] {
@@ -168,6 +173,11 @@ pub(super) fn ban_lengths(ban: &BanLength) -> &[Duration] {
         BanLength::For(length) => std::slice::from_ref(length),
         BanLength::Escalating(lengths) => lengths.get(..MAX_BANS).unwrap_or(lengths),
     }
+}
+
+/// The ratio in 1/10,000. 0 if there is none.
+pub(super) fn ratio(limiter: &Limiter) -> u64 {
+    limiter.ratio.map_or(0, |ratio| ratio.parts().into())
 }
 
 /// The longest wait of a `leaky_bucket` queue.

@@ -10,6 +10,8 @@ local now = time[1] * 1000000 + time[2]
 
 local ADMIT, CHARGE, PEEK = 0, 1, 2
 local LEAKY_BUCKET, SLICES, SLIDING_LOG, CONCURRENCY = 4, 5, 6, 7
+-- The algorithms from SHARE on have a ratio: in sliding windows, and in fixed windows.
+local SHARE, FIXED_SHARE, WHOLE = 8, 9, 10000
 -- From 2^53 on, whole numbers are not exact. As a time it means never.
 local NEVER = 9007199254740992
 local MAX_COUNT, MAX_LEVEL = 4294967295, 8589934591
@@ -22,8 +24,12 @@ local EXTRA_TTL = 0
 -- The current step.
 local op, algorithm, bans, limit, period, cost, capacity
 local patience, max_wait, slices, lease, extra_key
+-- With a ratio: the cost in the total, and the ratio in 1/10,000.
+local total_cost, ratio
 -- Its reading.
 local fits, remaining, reset, delay
+-- With a ratio: the units of `count` and of `total`, rounded up.
+local units_of_count, units_of_total
 
 -- === Arithmetic ===
 
@@ -172,6 +178,50 @@ local function fixed_window(record)
   reset = count > 0 and rest or 0
   if charged or rebased and not fits then
     return charged, pack('<BI6I4', 2, index, after), after > 0 and rest or 0, keeps_expiry
+  end
+  return charged
+end
+
+-- A rule with a ratio: a count and a total with common windows. The units of the window before, and of this one. The
+-- total is never less than the count. A fixed window has no units of the window before.
+local function share(record)
+  local index = floor(now / period)
+  local elapsed, ahead, older, newer, older_total, newer_total = now - index * period, 0, 0, 0, 0, 0
+  local is_fixed, keeps_expiry, rebased = algorithm == FIXED_SHARE, false, false
+  if record then
+    local window, first, second, first_total, second_total = unpack_from('<I6I4I4I4I4', record, 2)
+    local age = index - window
+    if age == 0 or age < 0 and first_total + second_total > 0 then
+      older, newer, older_total, newer_total = first, second, first_total, second_total
+      local wait = age < 0 and window * period - now or 0
+      keeps_expiry = age == 0 and newer_total > 0
+      if was_set(wait) then
+        rebased = true
+      elseif age < 0 then
+        index, elapsed, ahead = window, 0, wait
+      end
+    elseif age == 1 and not is_fixed then
+      older, older_total = second, second_total
+    end
+  end
+  local faded = older == 0 and 0 or divide_up(older, period - elapsed, period)
+  local faded_total = older_total == 0 and 0 or divide_up(older_total, period - elapsed, period)
+  local count, total = newer + faded + cost, newer_total + faded_total + total_cost
+  fits = count <= limit or WHOLE * count <= ratio * total
+  delay = fits and 0 or NEVER
+  local charged = charges(delay)
+  if charged then
+    newer, newer_total = min(newer + cost, MAX_COUNT), min(newer_total + total_cost, MAX_COUNT)
+  end
+  units_of_count, units_of_total = min(newer + faded, MAX_COUNT), min(newer_total + faded_total, MAX_COUNT)
+  remaining = max(0, limit - units_of_count)
+  reset = window_reset(is_fixed and 0 or older_total, newer_total, elapsed, ahead)
+  if is_fixed then
+    reset = max(0, reset - period)
+  end
+  if charged or rebased then
+    local state = pack('<BI6I4I4I4I4', algorithm, index, older, newer, older_total, newer_total)
+    return charged, state, reset, keeps_expiry
   end
   return charged
 end
@@ -484,5 +534,5 @@ local function concurrency()
   return charged
 end
 
-local ALGORITHMS = { sliding_window, fixed_window, bucket, bucket, sub_windows, sliding_log, concurrency }
-local RECORD_BYTES = { 15, 11, 12, 12, 0, 20, 0 }
+local ALGORITHMS = { sliding_window, fixed_window, bucket, bucket, sub_windows, sliding_log, concurrency, share, share }
+local RECORD_BYTES = { 15, 11, 12, 12, 0, 20, 0, 23, 23 }

@@ -12,11 +12,11 @@ if deadline > 0 and now > deadline then
 end
 
 local CHECK_BAN, ALWAYS = 3, 4
--- The flags of a step.
-local MITIGATES, TERMINAL, PEEK_AFTER_END = 1, 2, 4
+-- The flags of a step. ONLY_TOTAL: the request does not match `count`.
+local MITIGATES, TERMINAL, PEEK_AFTER_END, ONLY_TOTAL = 1, 2, 4, 16
 -- A result's status, and what it can have.
 local WITHIN, OVER, IS_BANNED, STARTED = 0, 1, 2, 3
-local CHARGED, HAS_READING, FITS = 16, 32, 64
+local CHARGED, HAS_READING, FITS, HAS_SHARE = 16, 32, 64, 128
 
 read_records(1, record_keys)
 
@@ -34,6 +34,12 @@ local function load_step(at)
     slices, position = unpack_from('<I2', plan, position)
   elseif algorithm == CONCURRENCY then
     lease, position = unpack_from('c8', plan, position)
+  elseif algorithm >= SHARE then
+    ratio, position = unpack_from('<I2', plan, position)
+    total_cost = cost
+    if flags % (2 * ONLY_TOTAL) >= ONLY_TOTAL then
+      cost = 0
+    end
   end
   ban_lengths, position = position, position + 6 * bans
 end
@@ -71,7 +77,13 @@ local function run(number, original_op)
   end
   -- A ban rule mitigates a key only while it is banned.
   local is_within = fits or original_op == PEEK and bans > 0
-  add_result(number, (is_within and WITHIN or OVER) + HAS_READING + (charged and CHARGED or 0) + (fits and FITS or 0))
+  local status = (is_within and WITHIN or OVER) + HAS_READING + (charged and CHARGED or 0) + (fits and FITS or 0)
+  if algorithm < SHARE then
+    add_result(number, status)
+  else
+    add_result(number, status + HAS_SHARE)
+    results[#results + 1] = pack('<I4I4', units_of_count, units_of_total)
+  end
   return is_within
 end
 
@@ -90,7 +102,7 @@ while position <= #plan do
   local original_op = op
   if not ended then
     local is_within = run(number, original_op)
-    if is_within and is_peeked and op == ADMIT and algorithm ~= CONCURRENCY and remaining < cost then
+    if is_within and is_peeked and op == ADMIT and algorithm < CONCURRENCY and remaining < cost then
       filled[#filled + 1] = { number, start, key, extra_key }
     end
     ended = not is_within and flags % (2 * TERMINAL) == MITIGATES + TERMINAL

@@ -30,7 +30,7 @@ local exchanges = call_flags % (2 * EXCHANGES) == EXCHANGES
 local first_record = exchanges and 4 or 1
 
 -- The current report.
-local id, event_interval, units, refused, age
+local id, event_interval, units, total_units, refused, age
 local results, ban_events, exhausted_events = {}, { ARGV[2] }, {}
 
 -- === Reports ===
@@ -39,6 +39,10 @@ local function load_report()
   id, algorithm, flags, bans, limit, period, capacity, event_interval, position =
     unpack_from('<c24BBBI4I6I4I7', packed, position)
   units, refused, age, slices, position = unpack_from('<I5I5I6I2', packed, position)
+  total_units = 0
+  if algorithm >= SHARE then
+    ratio, total_units, position = unpack_from('<I2I5', packed, position)
+  end
   ban_lengths, position = position, position + 6 * bans
   patience, max_wait = 0, NEVER
 end
@@ -71,12 +75,12 @@ end
 
 -- Charges the reported units, even above the limit. A bucket drains from the time when the oldest unit was admitted.
 local function charge(record)
-  if units == 0 then
+  if units + total_units == 0 then
     return nil
   end
   local shift = RECORD_BYTES[algorithm] == 12 and min(age, period) or 0
   local at, ban_count = now, bans
-  op, cost, now, bans = CHARGE, units, now - shift, 0
+  op, cost, total_cost, now, bans = CHARGE, units, total_units, now - shift, 0
   local _, new_record, expiry, keeps_expiry = ALGORITHMS[algorithm](record)
   now, bans = at, ban_count
   -- Other nodes may report units of the same time, which share the drain.
@@ -92,7 +96,7 @@ local function merge()
   local window, map, previous, announced = mark_active()
   local new_record, expiry, keeps_expiry = charge(record)
   local counter = new_record or record
-  op, cost = PEEK, refused
+  op, cost, total_cost = PEEK, refused, refused
   ALGORITHMS[algorithm](counter)
   if not fits and bans > 0 then
     start_ban()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::encode::{ESCALATES, NEVER, algorithm_code, ban_lengths, micros, push};
+use super::encode::{ESCALATES, NEVER, algorithm_code, ban_lengths, micros, push, ratio};
 use super::key_names::{FleetKey, KeyNames, NameHash};
 use crate::clock::Timestamp;
 use crate::limit::{Limiter, MAX_LIMIT};
@@ -169,10 +169,14 @@ fn pack_report(packed: &mut Vec<u8>, report: &SyncReport, fleet: &FleetInfo) {
     push(packed, limiter.capacity().min(MAX_LIMIT), 4);
     let interval = micros(fleet.event_interval(limiter));
     push(packed, interval.min(NEVER - 1), 7);
-    push(packed, report.report.units, 5);
+    push(packed, report.report.units.count, 5);
     push(packed, report.report.refused_cost, 5);
     push(packed, micros(report.report.age), 6);
     push(packed, u64::from(limiter.slices), 2);
+    if limiter.ratio.is_some() {
+        push(packed, ratio(limiter), 2);
+        push(packed, report.report.units.total, 5);
+    }
     for length in lengths {
         push(packed, micros(*length), 6);
     }

@@ -8,7 +8,7 @@ use super::key_names::{FleetKey, NameHash};
 use super::sync_call::{PackedEvents, UNBAN_EVENT, UnbanEvent};
 use crate::clock::Timestamp;
 use crate::limit::slices::SubWindows;
-use crate::limit::{Counter, Limiter};
+use crate::limit::{Algorithm, Counter, Limiter, ShareCounter};
 use crate::store::async_mode::FleetView;
 
 const EXHAUSTED_EVENT: u8 = 1;
@@ -185,6 +185,15 @@ impl<'a> ByteReader<'a> {
         FleetKey::from_bytes(self.chunk()?)
     }
 
+    /// The windows of a rule with a ratio.
+    fn share(&mut self, algorithm: Algorithm) -> Option<Counter> {
+        let index = self.number(6)?;
+        let (count, total) = ([self.word()?, self.word()?], [self.word()?, self.word()?]);
+        Some(Counter::Share(ShareCounter::of_window(
+            algorithm, index, count, total,
+        )))
+    }
+
     fn offence(&mut self) -> Option<u32> {
         u32::try_from(self.number(2)?).ok()
     }
@@ -267,6 +276,8 @@ fn counter_of(record: &[u8]) -> Option<Counter> {
             }
             (counts.len() > 1).then(|| Counter::Slices(SubWindows::restored(newest, counts)))?
         }
+        8 => record.share(Algorithm::SlidingWindow)?,
+        9 => record.share(Algorithm::FixedWindow)?,
         _ => return None,
     };
     record.0.is_empty().then_some(counter)

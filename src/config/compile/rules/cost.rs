@@ -81,7 +81,7 @@ impl RuleCompiler<'_> {
         };
         let counts_late = match scope {
             RuleScope::Separate { count, .. } => count.reads_response(),
-            RuleScope::Same(_) => false,
+            RuleScope::Same(_) | RuleScope::Share { .. } => false,
         };
         let costs_late = match cost {
             RuleCost::Fixed(_) => false,

@@ -6,7 +6,7 @@
 
 use super::bans::BanRecord;
 use crate::clock::Timestamp;
-use crate::limit::State;
+use crate::limit::{ShareCounter, State};
 use crate::rules::registry::RegisteredRule;
 
 mod read;
@@ -36,6 +36,7 @@ const BAN: u8 = 2;
 const WORDS: u8 = 3;
 const SLICES: u8 = 4;
 const LOG: u8 = 5;
+const SHARE: u8 = 6;
 
 /// The snapshot's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +83,7 @@ pub(super) struct SavedCounter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SavedCount {
     Words(State),
+    Share(ShareCounter),
     /// The index of the newest sub-window and the counts of all, oldest first.
     Slices {
         index: u64,

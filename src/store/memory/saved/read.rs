@@ -5,11 +5,12 @@ use std::io::Read;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    BAN, END, LOG, MAGIC, MOST_SLICES, RULE, SavedBan, SavedCount, SavedCounter, SavedHeader,
-    SnapshotError,
+    BAN, END, LOG, MAGIC, MOST_SLICES, RULE, SHARE, SavedBan, SavedCount, SavedCounter,
+    SavedHeader, SnapshotError,
 };
 use super::{SLICES, SavedRecord, VERSION, WORDS};
 use crate::clock::Timestamp;
+use crate::limit::{ShareCounter, State};
 use crate::rules::plan::RuleId;
 use crate::rules::registry::RegisteredRule;
 use crate::store::BanEntry;
@@ -54,7 +55,7 @@ impl<R: Read> RecordReader<R> {
             }
             RULE => SavedRecord::Rule(self.rule()?),
             BAN => SavedRecord::Ban(self.ban()?),
-            WORDS | SLICES | LOG => SavedRecord::Counter(self.counter(kind)?),
+            WORDS | SLICES | LOG | SHARE => SavedRecord::Counter(self.counter(kind)?),
             _ => return Err(SnapshotError::Nonsense("a record of an unknown kind")),
         }))
     }
@@ -136,9 +137,17 @@ impl<R: Read> RecordReader<R> {
             count: match kind {
                 SLICES => self.slices()?,
                 LOG => self.log()?,
-                _ => SavedCount::Words([self.u32()?, self.u32()?, self.u32()?]),
+                SHARE => SavedCount::Share(ShareCounter {
+                    count: self.words()?,
+                    total: self.words()?,
+                }),
+                _ => SavedCount::Words(self.words()?),
             },
         })
+    }
+
+    fn words(&mut self) -> Result<State, SnapshotError> {
+        Ok([self.u32()?, self.u32()?, self.u32()?])
     }
 
     fn slices(&mut self) -> Result<SavedCount, SnapshotError> {

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    BAN, END, LOG, LONGEST_NAME, MAGIC, RULE, SavedBan, SavedCount, SavedCounter, SavedHeader,
-    SavedRecord,
+    BAN, END, LOG, LONGEST_NAME, MAGIC, RULE, SHARE, SavedBan, SavedCount, SavedCounter,
+    SavedHeader, SavedRecord,
 };
 use super::{SLICES, VERSION, WORDS};
 use crate::rules::registry::RegisteredRule;
@@ -88,6 +88,7 @@ impl<W: Write> RecordWriter<W> {
     fn counter(&mut self, counter: &SavedCounter) {
         let kind = match &counter.count {
             SavedCount::Words(_) => WORDS,
+            SavedCount::Share(_) => SHARE,
             SavedCount::Slices { .. } => SLICES,
             SavedCount::Log { .. } => LOG,
         };
@@ -101,6 +102,10 @@ impl<W: Write> RecordWriter<W> {
     fn count(&mut self, count: &SavedCount) {
         match count {
             SavedCount::Words(words) => self.words(words),
+            SavedCount::Share(share) => {
+                self.words(&share.count);
+                self.words(&share.total);
+            }
             SavedCount::Slices { index, counts } => {
                 self.put(&index.to_le_bytes());
                 self.length(counts.len());

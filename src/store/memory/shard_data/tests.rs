@@ -39,7 +39,7 @@ fn kinds(store: &Store) -> [usize; 3] {
             match counter {
                 Counter::Log(_) => logs += 1,
                 Counter::Slices(_) => slices += 1,
-                Counter::Words(_) | Counter::Leases(_) => {}
+                Counter::Words(_) | Counter::Share(_) | Counter::Leases(_) => {}
             }
         }
     }
@@ -54,7 +54,7 @@ fn is_paid(store: &Store) {
             match counter {
                 Counter::Log(_) => logs += counter.bytes(),
                 Counter::Slices(_) => slices += counter.bytes(),
-                Counter::Words(_) | Counter::Leases(_) => {}
+                Counter::Words(_) | Counter::Share(_) | Counter::Leases(_) => {}
             }
         }
     }

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use super::super::encode::NEVER;
 use super::{connected, on_a_core, server::TestServer};
 use crate::clock::Timestamp;
-use crate::limit::{CounterReading, CounterShape, Limiter};
+use crate::limit::{CounterReading, CounterShape, Limiter, ShareRatio};
 use crate::rules::plan::{BanLength, Plan, PlanResult, Step, StepOp, StepResult};
 use crate::store::fixture::{Rule, at, limiters, plan};
 use crate::store::memory::MemoryStore;
@@ -83,8 +83,16 @@ impl Draws {
                 1
             },
             max_wait: self.one_of(&[Duration::MAX, Duration::from_secs(5), Duration::ZERO]),
+            ratio: self.ratio(&limiter),
             ..limiter
         }
+    }
+
+    /// A ratio for one in two limiters that can have one.
+    pub(super) fn ratio(&mut self, limiter: &Limiter) -> Option<ShareRatio> {
+        let can = limiter.algorithm.has_ratio() && limiter.shape() == CounterShape::Words;
+        let share = self.one_of(&[0.0001, 0.1, 0.4, 0.5, 0.75, 0.9999]);
+        (can && self.chance(2)).then(|| ShareRatio::nearest(share))
     }
 
     fn ban(&mut self, time: Time) -> BanLength {
@@ -128,7 +136,13 @@ impl Draws {
             StepOp::Always,
         ]);
         let cost = self.one_of(&[1, 1, 1, 1, 0, 2, 3, 50, 5_000_000_000]);
-        Step { op, cost, ..rule }
+        let only_total = rule.limiter.ratio.is_some() && self.chance(3);
+        Step {
+            op,
+            cost,
+            only_total,
+            ..rule
+        }
     }
 
     /// Microseconds until the next operation, forward or back.
@@ -218,6 +232,7 @@ fn cap_times(result: &mut StepResult) {
         let delay = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
         let reset = never(reading.reset_micros());
         CounterReading::from_micros(reading.fits, reading.remaining, reset, never(delay))
+            .with_share(reading.share)
     });
 }
 

@@ -8,7 +8,7 @@ use super::differential::Draws;
 use super::server::TestServer;
 use super::{on_a_core, settings};
 use crate::clock::{Clock, ManualClock, Timestamp};
-use crate::limit::{Algorithm, Limiter};
+use crate::limit::{Algorithm, ChargeUnits, Limiter};
 use crate::rules::plan::{BanLength, RuleId};
 use crate::store::async_mode::{FleetInfo, FleetRecord, KeyReport, used_units};
 use crate::store::fixture::at;
@@ -60,11 +60,20 @@ fn limiter(draws: &mut Draws) -> Limiter {
         Algorithm::SlidingWindow => draws.one_of(&[1, 1, 12]),
         _ => 1,
     };
-    Limiter {
+    let limiter = Limiter {
         burst: draws.one_of(&[limit, 5]),
         slices,
         ..Limiter::new(algorithm, limit, period)
+    };
+    Limiter {
+        ratio: draws.ratio(&limiter),
+        ..limiter
     }
+}
+
+/// Units of `count`, and `others` that match only `total`.
+fn total_of(units: u64, others: u64) -> ChargeUnits {
+    ChargeUnits::from(units).plus(ChargeUnits::of_total(others))
 }
 
 async fn merge_one(link: &RedisLink, sender: &SyncSender, report: SyncReport) -> SyncReply {
@@ -95,9 +104,14 @@ fn the_script_merges_as_the_simulation() {
                 let moment = Timestamp::from_micros(now);
                 clock.set(moment);
                 let units = draws.one_of(&[0, 1, 1, 2, limiter.limit / 5, limiter.limit]);
+                let units = units.max(u64::from(number == 0));
                 let report = KeyReport {
                     // Without a unit, the first report leaves no record.
-                    units: units.max(u64::from(number == 0)),
+                    units: if limiter.ratio.is_some() {
+                        total_of(units, draws.one_of(&[0, 1, 5]))
+                    } else {
+                        units.into()
+                    },
                     refused_cost: draws.one_of(&[0, 0, 1, 3]),
                     age: Duration::from_micros(draws.below(period)),
                 };
@@ -141,12 +155,12 @@ fn a_report_above_the_limit_bans_the_key() {
         let (link, clock) = linked(&server).await;
         let limiter = Limiter::new(Algorithm::SlidingWindow, 10, Duration::from_secs(60));
         let seconds = |seconds: &[u64]| seconds.iter().map(|s| Duration::from_secs(*s)).collect();
-        let report = |units, refused_cost| SyncReport {
+        let report = |units: u64, refused_cost| SyncReport {
             key: FleetKey::new(RuleId::unregistered(1), b"key"),
             limiter,
             ban: BanLength::Escalating(seconds(&[10, 100])),
             report: KeyReport {
-                units,
+                units: units.into(),
                 refused_cost,
                 age: Duration::ZERO,
             },
@@ -230,7 +244,7 @@ fn a_value_of_another_type_under_a_name_of_the_fleet_is_replaced() {
             limiter,
             ban: BanLength::Never,
             report: KeyReport {
-                units: 11,
+                units: 11.into(),
                 ..KeyReport::default()
             },
         };

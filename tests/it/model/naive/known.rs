@@ -194,6 +194,7 @@ impl Counter {
             }
             CounterShape::Words if rule.action == Action::Delay => Counter::Words(State::default()),
             CounterShape::Words => Counter::Moments(Vec::new()),
+            CounterShape::Share => unreachable!("no rule of the model has a ratio"),
         }
     }
 
