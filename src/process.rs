@@ -21,10 +21,10 @@ use crate::config::blueprint::{
 use crate::config::file::AccessLogSettings;
 use crate::credential::SecretRing;
 use crate::facts::ClientCredentials;
-use crate::observe::{AccessLog, LineSink, LogHandle, Metrics};
+use crate::observe::{AccessLog, LineSink, LogHandle, Metrics, RuleMetrics, RuleUsage};
 use crate::route::RouteTable;
 use crate::rules::registry::RuleRegistry;
-use crate::rules::{Key, RuleSet};
+use crate::rules::{Key, Rule, RuleSet};
 use crate::snapshot::{
     ImitatingRule, ListenerConfig, ListenerId, ListenerSettings, RouteConfig, RouteTarget,
     RuleResources, Snapshot,
@@ -212,6 +212,7 @@ impl ProcessState {
         let metrics = &self.metrics;
         let rules: Vec<&str> = current.rules.iter().map(|(_, rule)| &*rule.name).collect();
         metrics.keep_rules(&rules);
+        keep_usage(metrics, &current.rules);
         let listeners: Vec<&str> = current.listeners.iter().map(|l| &*l.label).collect();
         metrics.keep_listeners(&listeners);
         let upstreams = current.upstreams.iter();
@@ -273,11 +274,35 @@ impl ProcessState {
                 divert: own
                     .divert
                     .and_then(|index| upstream_target(index, upstreams)),
-                metrics: self.metrics.rule(&rule.name, rule.action.name(), tried),
+                metrics: RuleMetrics {
+                    usage: self.usage(rule),
+                    ..self.metrics.rule(&rule.name, rule.action.name(), tried)
+                },
             }
         });
         installed.collect()
     }
+
+    /// The series for the counter of a rule. `None` if its key has parts or it does not count.
+    fn usage(&self, rule: &Rule) -> Option<RuleUsage> {
+        let has_ratio = rule.total().is_some();
+        has_usage(rule).then(|| self.metrics.rule_usage(&rule.name, has_ratio))
+    }
+}
+
+/// Whether a rule has one counter for all requests.
+fn has_usage(rule: &Rule) -> bool {
+    rule.limiter.is_some() && rule.key.parts.is_empty()
+}
+
+/// Removes the series of rules that no longer have one counter for all requests.
+fn keep_usage(metrics: &Metrics, rules: &RuleSet) {
+    let counting = rules.iter().map(|(_, rule)| rule);
+    let counting: Vec<&Rule> = counting.filter(|rule| has_usage(rule)).collect();
+    let counts: Vec<&str> = counting.iter().map(|rule| &*rule.name).collect();
+    let with_ratio = counting.iter().filter(|rule| rule.total().is_some());
+    let totals: Vec<&str> = with_ratio.map(|rule| &*rule.name).collect();
+    metrics.keep_usage(&counts, &totals);
 }
 
 fn target(blueprint: TargetBlueprint, upstreams: &[InstalledUpstream]) -> Option<RouteTarget> {

@@ -13,12 +13,17 @@ impl RunningGateway {
     pub fn scrape(&self) -> String {
         let snapshot = self.current.load();
         let (store, metrics) = (&self.process.store, &self.process.metrics);
-        let keys = store.keys(self.process.clock.now());
+        let now = self.process.clock.now();
+        let keys = store.keys(now);
         for ((_, rule), kit) in snapshot.rules.iter().zip(&snapshot.rule_resources) {
             let own = keys.iter().find(|(slot, _)| *slot == rule.id.slot);
             kit.metrics
                 .keys
                 .set(own.map_or(0, |(_, count)| *count as i64));
+            if let Some((usage, limiter)) = kit.metrics.usage.as_ref().zip(rule.limiter) {
+                let held = store.usage(rule.id, &limiter, rule.store_mode, now);
+                usage.set(held.count, held.total);
+            }
         }
         set_servers(metrics, &snapshot);
         metrics.set_certificates(&ends(&snapshot));

@@ -37,7 +37,7 @@ pub use access::{AbortReason, AccessLog, AccessRecord};
 pub use log::{LogHandle, LogOutput, install_panic_hook};
 pub use metrics::{
     BodyInspection, HISTOGRAM_BOUNDS, KnownClientResult, ListenerMetrics, MetricCounter, Metrics,
-    ProtocolError, RuleMetrics, UpstreamMetrics,
+    ProtocolError, RuleMetrics, RuleUsage, UpstreamMetrics,
 };
 pub use redact::Redactor;
 pub use sink::LineSink;

@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use self::fleet::AsyncCounters;
 use self::memory::{MemoryStore, SnapshotError};
 use self::redis::health::{StoreHealth, StoreState};
-use self::redis::{RedisSettings, RedisStore};
+use self::redis::{FleetKey, RedisSettings, RedisStore};
 use crate::clock::Timestamp;
-use crate::rules::plan::{OnStoreFailure, RuleId};
+use crate::limit::{ChargeUnits, Limiter};
+use crate::rules::plan::{OnStoreFailure, RuleId, StoreMode};
 use crate::rules::registry::RegisteredRule;
 
 pub mod async_mode;
@@ -37,6 +38,9 @@ mod fixture;
 mod old_snapshot;
 #[cfg(test)]
 mod tests;
+
+/// The bytes of the key of a rule without key parts.
+const NO_KEY: &[u8] = &[];
 
 /// The counters and bans of one gateway. They survive a reload.
 #[derive(Debug)]
@@ -271,6 +275,23 @@ impl Store {
         let mut keys: BTreeMap<u16, usize> = self.local.keys(now).into_iter().collect();
         counters.each_slot(now, |slot| *keys.entry(slot).or_default() += 1);
         keys.into_iter().collect()
+    }
+
+    /// Returns the units in the only counter of a rule without a key. In a fleet, an async rule has the units of all
+    /// gateways as this one knows them, and any other rule those that this gateway has counted.
+    pub fn usage(
+        &self,
+        id: RuleId,
+        limiter: &Limiter,
+        mode: StoreMode,
+        now: Timestamp,
+    ) -> ChargeUnits {
+        match &self.counters {
+            Some(counters) if mode == StoreMode::Async && !counters.is_down() => {
+                counters.usage(FleetKey::new(id, NO_KEY), limiter, now)
+            }
+            _ => self.local.usage(id, limiter, now),
+        }
     }
 
     /// Returns the number of evicted counters and bans.

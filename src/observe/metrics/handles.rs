@@ -33,6 +33,17 @@ pub struct RuleMetrics {
     pub divergence: Option<CandidateDivergence>,
     /// Keys in the store. Updated for each scrape.
     pub keys: Gauge,
+    /// The units in the only counter of a rule without a key. `None` for other rules.
+    pub usage: Option<RuleUsage>,
+}
+
+/// The units in the only counter of a rule. Updated for each scrape.
+#[derive(Clone, Debug)]
+pub struct RuleUsage {
+    /// The units of `count`.
+    pub count: Gauge,
+    /// The units of `total`. `None` for a rule without a ratio.
+    pub total: Option<Gauge>,
 }
 
 /// Requests with different decisions of a rule and its candidate.
@@ -179,6 +190,19 @@ impl RuleMetrics {
     /// Counts a request that the rule mitigated and the candidate would not have.
     pub fn candidate_passes(&self) {
         self.divergence.iter().for_each(|both| both.admits.inc());
+    }
+}
+
+// === impl RuleUsage ===
+
+impl RuleUsage {
+    /// Sets both counts.
+    pub fn set(&self, count: u64, total: u64) {
+        let value = |units: u64| i64::try_from(units).unwrap_or(i64::MAX);
+        self.count.set(value(count));
+        self.total
+            .iter()
+            .for_each(|gauge| _ = gauge.set(value(total)));
     }
 }
 

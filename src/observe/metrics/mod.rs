@@ -15,7 +15,7 @@ use prometheus_client::registry::Registry;
 
 pub use handles::{
     BodyInspection, CandidateDivergence, HandshakeCounters, KnownClientResult, ListenerMetrics,
-    ProtocolError, ReloadCounters, RuleMetrics, UpstreamMetrics,
+    ProtocolError, ReloadCounters, RuleMetrics, RuleUsage, UpstreamMetrics,
 };
 pub use series::{HISTOGRAM_BOUNDS, Histogram, MetricCounter};
 
@@ -91,6 +91,9 @@ families! {
         "Requests for which a rule and its candidate decide differently";
     known_clients: MetricFamily<MetricCounter>, "known_clients_total",
         "Checks and issues of known-client cookies, by result";
+    rule_count: MetricFamily<Gauge>, "rule_count", "Units that a rule without a key has counted";
+    rule_total: MetricFamily<Gauge>, "rule_total",
+        "Units of which those of a rule with a ratio and without a key are a share";
     held_requests: Gauge, "held_requests",
         "Requests that wait before they are forwarded or get a response";
     uncounted: MetricCounter, "requests_uncounted_total",
@@ -195,7 +198,25 @@ impl Metrics {
                 admits: divergence("act", "pass"),
             }),
             keys: all.store_keys.series(&[rule]),
+            usage: None,
         }
+    }
+
+    /// Returns the handles of a rule without a key and creates its series. `has_ratio` is whether it has a total.
+    pub fn rule_usage(&self, name: &str, has_ratio: bool) -> RuleUsage {
+        let rule = [("rule", name)];
+        RuleUsage {
+            count: self.families.rule_count.series(&rule),
+            total: has_ratio.then(|| self.families.rule_total.series(&rule)),
+        }
+    }
+
+    /// Removes the series of [`Metrics::rule_usage`] except those of `counts` and `totals`.
+    pub fn keep_usage(&self, counts: &[&str], totals: &[&str]) {
+        let counts: Vec<[&str; 1]> = counts.iter().map(|name| [*name]).collect();
+        let totals: Vec<[&str; 1]> = totals.iter().map(|name| [*name]).collect();
+        self.families.rule_count.keep(&counts);
+        self.families.rule_total.keep(&totals);
     }
 
     /// Removes the series of all rules except `names`.

@@ -176,6 +176,11 @@ impl KeyState {
         self.estimate.peek(limiter, now, units)
     }
 
+    /// The units that the key holds, as this node knows them.
+    pub fn held(&mut self, limiter: &Limiter, now: Timestamp) -> ChargeUnits {
+        held_units(limiter, &mut self.estimate, now)
+    }
+
     /// Whether neither the node nor the fleet, as far as the node knows, has counted anything: the state can
     /// be dropped.
     pub fn is_idle(&mut self, limiter: &Limiter, now: Timestamp) -> bool {

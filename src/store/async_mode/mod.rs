@@ -32,6 +32,8 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use crate::clock::Timestamp;
 use crate::limit::{ChargeUnits, Counter, Limiter, MAX_LIMIT};
 
@@ -44,7 +46,14 @@ pub fn used_units(limiter: &Limiter, counter: &mut Counter, now: Timestamp) -> u
 /// The units of both counters of a rule with a ratio. For other rules, both are those of [`used_units`].
 pub fn held_units(limiter: &Limiter, counter: &mut Counter, now: Timestamp) -> ChargeUnits {
     // Only the capacity of this limiter differs. A bucket without a limit would have no capacity.
-    let measure = if limiter.algorithm.has_burst() {
+    let measure = if limiter.algorithm.has_queue() {
+        Limiter {
+            limit: limiter.limit.max(1),
+            queue: u32::MAX - 1,
+            max_wait: Duration::MAX,
+            ..*limiter
+        }
+    } else if limiter.algorithm.has_burst() {
         Limiter {
             limit: limiter.limit.max(1),
             burst: MAX_LIMIT,

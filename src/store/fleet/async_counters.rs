@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use super::async_step::AsyncStep;
 use super::key_table::{BanNews, KeyTable};
 use crate::clock::Timestamp;
+use crate::limit::{ChargeUnits, Limiter};
 use crate::rules::plan::{KeyStatus, RuleId, StepOp, StepResult};
 use crate::store::async_mode::{FleetInfo, KeyState, ReportTiming};
 use crate::store::redis::{
@@ -317,6 +318,18 @@ impl AsyncCounters {
             FleetEvent::Ban { .. } => {}
             FleetEvent::Unban(UnbanEvent { key, .. }) => self.remove(key),
         }
+    }
+
+    /// The units of a key, as this node knows them.
+    pub(in crate::store) fn usage(
+        &self,
+        key: FleetKey,
+        limiter: &Limiter,
+        now: Timestamp,
+    ) -> ChargeUnits {
+        let mut table = self.shard(key).lock();
+        let entry = table.get(key);
+        entry.map_or_else(ChargeUnits::default, |entry| entry.state.held(limiter, now))
     }
 
     /// Removes a key: its counter and what is known of its ban.

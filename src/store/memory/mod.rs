@@ -21,10 +21,11 @@ use self::capacity::{MemoryBudgets, SlotCapacity};
 use self::hash::{KeyHasher, KeyTag};
 use self::shard_data::ShardData;
 use self::sync::{AtomicU64, Mutex};
-use super::{BanEntry, EvictionCounts, StoreBounds};
+use super::async_mode::held_units;
+use super::{BanEntry, EvictionCounts, NO_KEY, StoreBounds};
 use crate::clock::Timestamp;
-use crate::limit::Counter;
 use crate::limit::concurrency::{KeyLeases, LEASE_LIFETIME};
+use crate::limit::{ChargeUnits, Counter, Limiter, State};
 use crate::rules::plan::{HeldLeases, LeasedCounter, RuleId};
 use crate::rules::registry::RuleRegistry;
 
@@ -212,6 +213,22 @@ impl MemoryStore {
             }
         }
         counts.into_iter().collect()
+    }
+
+    /// See [`super::Store::usage`].
+    pub fn usage(&self, id: RuleId, limiter: &Limiter, now: Timestamp) -> ChargeUnits {
+        let tag = self.hasher.hash(id.identity, NO_KEY).tag;
+        let data = self.shard(tag).held.lock();
+        let entry = data.table.find(tag).map(|spot| data.table.entry(spot));
+        let Some(entry) = entry.filter(|entry| entry.expires > second(now)) else {
+            return ChargeUnits::default();
+        };
+        let large = entry.handle().map(|handle| data.large.get(handle as usize));
+        let mut counter = match large {
+            Some(large) => large.cloned().unwrap_or(Counter::Words(State::default())),
+            None => Counter::Words(entry.state),
+        };
+        held_units(limiter, &mut counter, now)
     }
 
     /// See [`super::Store::evictions`].
