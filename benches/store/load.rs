@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockgate::clock::Timestamp;
 use lockgate::decision::RuleIndex;
-use lockgate::limit::{Algorithm, Limiter};
+use lockgate::limit::{Algorithm, Limiter, ShareRatio};
 use lockgate::rules::plan::{
     BanLength, KeyStatus, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp, StoreMode,
 };
@@ -47,6 +47,20 @@ impl Rule {
             limiter,
             BanLength::Never,
         )
+    }
+
+    /// A rule that throttles at `limit` an hour and at half of the total. Its request matches `count`.
+    pub fn share(limit: u64) -> Self {
+        let hour = Duration::from_secs(3_600);
+        let limiter = Limiter {
+            ratio: Some(ShareRatio::nearest(0.5)),
+            ..Limiter::new(Algorithm::SlidingWindow, limit, hour)
+        };
+        let id = RuleId {
+            identity: 1,
+            slot: 1,
+        };
+        Self::new(id, limiter, BanLength::Never)
     }
 
     /// A rule that bans whatever it sees for a day.

@@ -10,6 +10,7 @@ mod jitters;
 mod keys;
 mod planning;
 mod pretending;
+mod shares;
 mod tracing;
 mod waiting;
 

@@ -12,6 +12,8 @@ use crate::decision::Action;
 #[derive(Clone, Debug)]
 struct Draft {
     count: Option<String>,
+    /// Only with a count.
+    total: Option<String>,
     mitigate: String,
     limited: bool,
     banned: bool,
@@ -98,12 +100,17 @@ impl Draft {
         let mitigate = compile(&self.mitigate);
         let plain = rule();
         Rule {
-            scope: match &self.count {
-                Some(count) => RuleScope::Separate {
+            scope: match (&self.count, &self.total) {
+                (Some(count), Some(total)) if self.limited => RuleScope::Share {
+                    count: compile(count),
+                    total: compile(total),
+                    mitigate,
+                },
+                (Some(count), _) => RuleScope::Separate {
                     count: compile(count),
                     mitigate,
                 },
-                None => RuleScope::Same(mitigate),
+                (None, _) => RuleScope::Same(mitigate),
             },
             key: key(
                 &["ip.src", "http.request.headers[\"x-k\"]"],
@@ -113,7 +120,11 @@ impl Draft {
             ban: Duration::from_secs(if self.banned { 60 } else { 0 }).into(),
             dry_run: self.dry_run,
             action: self.action,
-            headers: self.headers,
+            // A rule with a ratio sends none.
+            headers: match &self.total {
+                Some(_) => HeaderStyle::None,
+                None => self.headers,
+            },
             ..plain
         }
     }
@@ -125,6 +136,11 @@ fn draft() -> impl Strategy<Value = Draft> {
         1 => expression().prop_map(Some),
         2 => expression().prop_map(|e| Some(format!("http.response.code eq 401 and ({e})"))),
         1 => expression().prop_map(|e| Some(format!("http.response.code lt 300 or ({e})"))),
+    ];
+    let total = prop_oneof![
+        3 => Just(None),
+        1 => expression().prop_map(Some),
+        1 => expression().prop_map(|e| Some(format!("http.response.code eq 401 and ({e})"))),
     ];
     let action = prop_oneof![
         8 => Just(Action::Block),
@@ -138,9 +154,10 @@ fn draft() -> impl Strategy<Value = Draft> {
         any::<bool>(),
         prop::bool::weighted(0.2),
     );
-    (count, expression(), flags, action, headers).prop_map(
-        |(count, mitigate, (limited, banned, dry_run), action, headers)| Draft {
+    ((count, total), expression(), flags, action, headers).prop_map(
+        |((count, total), mitigate, (limited, banned, dry_run), action, headers)| Draft {
             count,
+            total,
             mitigate,
             limited,
             banned,

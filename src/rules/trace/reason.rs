@@ -144,7 +144,7 @@ impl WrittenReason<'_> {
         };
         if !step.mitigates {
             vec![counted, self.mismatch("mitigate")]
-        } else if met.counts == Some(false) {
+        } else if met.matched.counts == Some(false) || met.matched.only_total {
             vec![counted, self.mismatch("count")]
         } else {
             vec![counted]

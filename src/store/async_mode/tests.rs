@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::limit::Algorithm;
+use crate::limit::{Algorithm, ChargeUnits, ShareRatio};
 
 const PERIOD: Duration = Duration::from_secs(60);
 /// The start of a window.
@@ -281,4 +281,83 @@ impl KeyState {
     fn demand_for_test(&mut self, now: Timestamp, cost: u64) {
         self.demand.add(now, cost);
     }
+}
+
+/// More than 10 a minute, and more than half.
+fn share() -> Limiter {
+    Limiter {
+        ratio: Some(ShareRatio::nearest(0.5)),
+        ..window(10)
+    }
+}
+
+#[test]
+fn both_counters_of_a_ratio_are_reported_with_the_next_flush() {
+    let (limiter, fleet) = (share(), fleet(2));
+    let (mut one, mut other) = (KeyState::new(&limiter), KeyState::new(&limiter));
+    let mut record = FleetRecord::new(&limiter);
+    let decided = one.decide(&limiter, START, 1, &fleet, 0.5);
+    assert_eq!(decided.report, ReportTiming::NextFlush);
+    // A key without any failure matters too: the share of the others would be too large.
+    let charged = other.charge(&limiter, START, ChargeUnits::of_total(40), &fleet);
+    assert_eq!(charged.report, ReportTiming::NextFlush);
+    let report = flush(&mut other, &mut record, &limiter, START, &fleet);
+    assert_eq!(report.units, ChargeUnits::of_total(40));
+    flush(&mut one, &mut record, &limiter, START, &fleet);
+    let reading = one.peek(&limiter, START, ChargeUnits::default());
+    assert_eq!((reading.share.count, reading.share.total), (1, 41));
+}
+
+#[test]
+fn a_ratio_is_decided_from_the_last_view() {
+    let (limiter, fleet) = (share(), fleet(2));
+    let mut state = KeyState::new(&limiter);
+    for _ in 0..10 {
+        assert!(state.decide(&limiter, START, 1, &fleet, 0.99).admitted);
+    }
+    let refused = state.decide(&limiter, START, 1, &fleet, 0.0);
+    assert!(!refused.admitted);
+    assert_eq!(refused.reading.retry_after(), None);
+    // The other nodes have seen 20 requests of the total.
+    let mut record = FleetRecord::new(&limiter);
+    let others = KeyReport {
+        units: ChargeUnits::of_total(20),
+        ..KeyReport::default()
+    };
+    record.merge(&limiter, START, others, 2, &fleet);
+    flush(&mut state, &mut record, &limiter, START, &fleet);
+    for _ in 0..10 {
+        assert!(state.decide(&limiter, START, 1, &fleet, 0.99).admitted);
+    }
+    assert!(!state.charge(&limiter, START, 1, &fleet).admitted);
+}
+
+#[test]
+fn a_failed_report_of_a_ratio_is_reported_again() {
+    let (limiter, fleet) = (share(), fleet(2));
+    let mut state = KeyState::new(&limiter);
+    state.charge(&limiter, START, 2, &fleet);
+    state.take_report(&limiter, START, &fleet).unwrap();
+    state.charge(&limiter, START, ChargeUnits::of_total(3), &fleet);
+    state.report_failed();
+    let report = state.take_report(&limiter, START, &fleet).unwrap();
+    assert_eq!((report.units.count, report.units.total), (2, 5));
+    assert!(!state.is_idle(&limiter, START));
+}
+
+#[test]
+fn a_record_above_the_ratio_is_over() {
+    let (limiter, fleet) = (share(), fleet(2));
+    let mut record = FleetRecord::new(&limiter);
+    let mut merge = |count: u64, total: u64| {
+        let units = ChargeUnits { count, total };
+        let report = KeyReport {
+            units,
+            ..KeyReport::default()
+        };
+        record.merge(&limiter, START, report, 1, &fleet).is_over
+    };
+    assert!(!merge(8, 30));
+    assert!(!merge(7, 7));
+    assert!(merge(8, 8));
 }

@@ -9,7 +9,6 @@ use tokio::sync::Notify;
 use super::async_step::AsyncStep;
 use super::key_table::{BanNews, KeyTable};
 use crate::clock::Timestamp;
-use crate::limit::{ChargeUnits, Limiter};
 use crate::rules::plan::{KeyStatus, RuleId, StepOp, StepResult};
 use crate::store::async_mode::{FleetInfo, KeyState, ReportTiming};
 use crate::store::redis::{
@@ -23,7 +22,7 @@ const MAX_EVENT_BYTES: usize = 1 << 20;
 /// The counters of async mode, for all cores.
 #[derive(Debug)]
 pub(in crate::store) struct AsyncCounters {
-    shards: Box<[Mutex<KeyTable>]>,
+    pub(super) shards: Box<[Mutex<KeyTable>]>,
     queues: Mutex<ReportQueues>,
     /// A key is in the queue of immediate reports, or an event waits to be sent.
     pub(super) wake: Notify,
@@ -320,18 +319,6 @@ impl AsyncCounters {
         }
     }
 
-    /// The units of a key, as this node knows them.
-    pub(in crate::store) fn usage(
-        &self,
-        key: FleetKey,
-        limiter: &Limiter,
-        now: Timestamp,
-    ) -> ChargeUnits {
-        let mut table = self.shard(key).lock();
-        let entry = table.get(key);
-        entry.map_or_else(ChargeUnits::default, |entry| entry.state.held(limiter, now))
-    }
-
     /// Removes a key: its counter and what is known of its ban.
     pub(in crate::store) fn remove(&self, key: FleetKey) {
         self.shard(key).lock().remove(key);
@@ -352,19 +339,7 @@ impl AsyncCounters {
         }
     }
 
-    /// Calls `count` with the small number of each key's rule.
-    pub(in crate::store) fn each_slot(&self, now: Timestamp, mut count: impl FnMut(u16)) {
-        for shard in &self.shards {
-            shard.lock().slots(now).for_each(&mut count);
-        }
-    }
-
-    /// The number of evicted keys.
-    pub(in crate::store) fn evictions(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.lock().evicted()).sum()
-    }
-
-    fn shard(&self, key: FleetKey) -> &Mutex<KeyTable> {
+    pub(super) fn shard(&self, key: FleetKey) -> &Mutex<KeyTable> {
         let index = key.shard(self.shards.len() - 1);
         let shard = self.shards.get(index);
         shard.expect("the number of shards is a power of two, and the index is masked by it")

@@ -6,6 +6,7 @@
 
 mod async_counters;
 mod async_step;
+mod async_usage;
 mod fleet_sync;
 mod key_table;
 

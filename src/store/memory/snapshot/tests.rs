@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::tests::{ask, memory, tracked};
 use super::*;
-use crate::limit::Limiter;
+use crate::limit::{Limiter, ShareCounter, ShareRatio};
 use crate::rules::plan::{BanLength, KeyStatus, Step, StepOp, StepResult};
 use crate::store::fixture::{Rule, at, banned, limiters, plan, rules_named};
 use crate::store::{Store, StoreBounds};
@@ -60,6 +60,29 @@ fn counters_and_bans_go_on() {
     assert_eq!(ask(&again, &b, StepOp::Admit, "y", 5), banned(605, true));
     let keys = again.keys(at(5));
     assert!(keys.contains(&(a.id.slot, 2)), "{keys:?}");
+}
+
+#[test]
+fn both_counters_of_a_ratio_go_on() {
+    let limiter = Limiter {
+        ratio: Some(ShareRatio::nearest(0.5)),
+        ..limiters(2)[0].1
+    };
+    let rule = |store: &Store| Rule::counting(store, "a", limiter);
+    let store = Store::memory(KEYS);
+    for only_total in [true, true, false, false, false] {
+        let step = Step {
+            only_total,
+            ..rule(&store).step(StepOp::Charge, 1)
+        };
+        memory(&store).run(&plan([("k", step)]), at(0));
+    }
+    let (again, said) = restored(&saved(&store, 1), KEYS, &["a"], 5);
+    assert_eq!(said.counters, 1);
+    let peek = plan([("k", rule(&again).step(StepOp::Peek, 0))]);
+    let reading = memory(&again).run(&peek, at(5))[0].reading.unwrap();
+    assert_eq!((reading.share.count, reading.share.total), (3, 5));
+    assert!(!reading.fits);
 }
 
 #[test]
@@ -402,7 +425,7 @@ proptest! {
         counts in prop::collection::vec(any::<u32>(), 2..70),
         entries in prop::collection::vec((any::<u64>(), any::<u32>()), 0..20),
         asked: u64,
-        kind in 0..3usize,
+        kind in 0..4usize,
         cost in 0..5u64,
     ) {
         let mut store = Store::memory(KEYS).keyed(b"secret");
@@ -412,6 +435,7 @@ proptest! {
         let count = match kind {
             0 => SavedCount::Words(words),
             1 => SavedCount::Slices { index, counts },
+            2 => SavedCount::Share(ShareCounter { count: words, total: [1, counts[0], counts[1]] }),
             _ => SavedCount::Log { at: Timestamp::from_nanos(asked), entries: entries.collect() },
         };
         let counter = SavedCounter { tag: hash.tag.get(), expires: second(at(50)), slot: rule.id.slot, fill: 9, count };
