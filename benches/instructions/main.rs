@@ -98,7 +98,7 @@ fn settle(crowd: Crowd) -> Plan {
 #[bench::leaky_bucket(counted("leaky_bucket"))]
 #[bench::gcra(counted("gcra"))]
 #[bench::concurrency(counted("concurrency"))]
-#[bench::ratio(shared())]
+#[bench::ratio(counted("ratio"))]
 #[bench::banned(banned())]
 fn decision(case: Counted) -> &'static PlanResult {
     let now = load::now().plus(Duration::from_secs(1));
@@ -267,16 +267,8 @@ fn crowd_answered(count: usize) -> Crowd {
 
 /// A thousand keys, one of which comes again.
 fn counted(algorithm: &str) -> Counted {
-    counted_by(load::Rule::throttle(algorithm, 1_000))
-}
-
-/// A rule with a ratio, which keeps two counters.
-fn shared() -> Counted {
-    counted_by(load::Rule::share(1_000))
-}
-
-fn counted_by(mut rule: load::Rule) -> Counted {
     let store = store();
+    let mut rule = load::Rule::throttle(algorithm, 1_000);
     for key in (0..1_000).chain([500; 3]) {
         rule.ask(load::memory(store), key, load::now());
     }

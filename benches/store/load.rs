@@ -32,12 +32,15 @@ pub struct Rule {
 // === impl Rule ===
 
 impl Rule {
-    /// A rule that throttles at `limit` an hour.
+    /// A rule that throttles at `limit` an hour. "ratio" is a sliding window that also has a total.
     pub fn throttle(algorithm: &str, limit: u64) -> Self {
+        let ratio = (algorithm == "ratio").then(|| ShareRatio::nearest(0.5));
+        let algorithm = ratio.map_or(algorithm, |_| "sliding_window");
         let known = ALGORITHMS.iter().find(|(name, ..)| *name == algorithm);
         let (_, algorithm, slices) = known.unwrap_or_else(|| panic!("what is {algorithm}?"));
         let mut limiter = Limiter::new(*algorithm, limit, Duration::from_secs(3_600));
         limiter.slices = *slices;
+        limiter.ratio = ratio;
         limiter.queue = u32::try_from(limit).unwrap();
         Self::new(
             RuleId {
@@ -47,20 +50,6 @@ impl Rule {
             limiter,
             BanLength::Never,
         )
-    }
-
-    /// A rule that throttles at `limit` an hour and at half of the total. Its request matches `count`.
-    pub fn share(limit: u64) -> Self {
-        let hour = Duration::from_secs(3_600);
-        let limiter = Limiter {
-            ratio: Some(ShareRatio::nearest(0.5)),
-            ..Limiter::new(Algorithm::SlidingWindow, limit, hour)
-        };
-        let id = RuleId {
-            identity: 1,
-            slot: 1,
-        };
-        Self::new(id, limiter, BanLength::Never)
     }
 
     /// A rule that bans whatever it sees for a day.

@@ -114,9 +114,7 @@ impl CompiledRule {
             RuleScope::Same(both) => {
                 both.holds(context) && self.add(self.op_if_matched, true, context, plan)
             }
-            RuleScope::Separate { .. } | RuleScope::Share { .. } => {
-                self.plan_separate(context, plan)
-            }
+            _ => self.plan_separate(context, plan),
         }
     }
 

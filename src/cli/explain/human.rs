@@ -172,9 +172,6 @@ fn counter(trace: &RuleTrace, text: &mut String) {
     if let Some(used) = used(trace) {
         let _ = writeln!(text, "  used      {used}");
     }
-    if let Some(share) = trace.share {
-        let _ = writeln!(text, "  share     {share}");
-    }
     if let (Some(limit), Some(near)) = (trace.limit, trace.drawn_from) {
         let _ = writeln!(
             text,
@@ -185,11 +182,10 @@ fn counter(trace: &RuleTrace, text: &mut String) {
         let _ = writeln!(text, "  held      for {}", seconds(held));
     }
     if let Some(tried) = &trace.candidate {
-        let used = usage(tried.value, Some(tried.capacity), tried.banned_for);
+        let share = tried.share.map(|share| share.to_string());
+        let used = share.or_else(|| usage(tried.value, Some(tried.capacity), tried.banned_for));
         let used = used.map_or(String::new(), |used| format!(", {used}"));
-        let share = tried.share.map(|share| format!(", {share}"));
-        let share = share.unwrap_or_default();
-        let _ = writeln!(text, "  candidate {}{used}{share}", tried.verdict.name());
+        let _ = writeln!(text, "  candidate {}{used}", tried.verdict.name());
     }
 }
 
@@ -206,7 +202,10 @@ fn key(trace: &RuleTrace) -> String {
 }
 
 fn used(trace: &RuleTrace) -> Option<String> {
-    usage(trace.value, trace.capacity, trace.banned_for)
+    match trace.share {
+        Some(share) => Some(share.to_string()),
+        None => usage(trace.value, trace.capacity, trace.banned_for),
+    }
 }
 
 fn usage(

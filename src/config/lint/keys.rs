@@ -6,6 +6,7 @@ use super::implies::covers;
 use super::{LintCode, LintedRule, Warnings};
 use crate::config::Text;
 use crate::config::file::{ConfigFile, RouteSettings};
+use crate::decision::Action;
 use crate::expr::{self, ExprOutline, FieldId, Phase, TestRelation, TestSubject};
 use crate::facts::fields::{self, ClientChoice, FieldPresence, FieldSpread, by_id};
 use crate::rules::{KeyPart, MissingPart};
@@ -123,7 +124,12 @@ fn shared(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
         (Some(first), Some(last)) => (first.span.start..last.span.end, "escalate"),
         _ => (case.written.duration.span.clone(), "duration"),
     };
+    // A tag or a log line about all clients harms none of them.
+    let is_harmless = matches!(case.rule.action, Action::Tag | Action::Log);
     let Some(span) = key_span(case) else {
+        if is_harmless {
+            return;
+        }
         warnings
             .at(
                 LintCode::SharedKey,

@@ -18,6 +18,37 @@ fn lines(rule: &str, times: &str, more: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn a_ratio_shows_the_share() {
+    let settings = "total = 'true'\nratio = 0.4\nlimit = 1\nperiod = \"1m\"";
+    let throttled = [
+        "forwarded (r: 1 of 1 (100 %), ratio 0.4)",
+        "429 by rule r (r: 1 of 1 (100 %), ratio 0.4)",
+    ];
+    assert_eq!(lines(settings, "2", &[]), throttled);
+    let rule = format!(
+        "[[rules]]\nname = \"r\"\ncount = 'http.response.code eq 401'\nmitigate = 'true'\n{settings}\ncandidate = {{ ratio = 0.9 }}"
+    );
+    let ask = ["POST", "http://example.com/a", "--repeat", "2"];
+    let text = human(&rule, &[&ask[..], &["--status", "401"]].concat());
+    for line in [
+        "  used      2 of 2 (100 %), ratio 0.4",
+        "  candidate counted, 2 of 2 (100 %), ratio 0.9",
+        "the response counted 2 of 2 (100 %), ratio 0.4, above the limit of 1 and the ratio of 0.4",
+        "  total:",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    let found = json(&rule, &[&ask[..], &["--status", "200"]].concat());
+    let rule = &found["rules"][0];
+    assert_eq!(
+        (&rule["value"], &rule["total"]),
+        (&0.into(), &2.into()),
+        "{found}"
+    );
+    assert_eq!(rule["ratio"], 0.4);
+}
+
+#[test]
 fn every_algorithm_reaches_its_limit() {
     let cases: [(&str, &[&str]); 7] = [
         (
