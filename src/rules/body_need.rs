@@ -76,7 +76,6 @@ impl Rule {
 
     /// The fields and the map entries that each of the rule's expressions reads.
     fn reads(&self) -> impl Iterator<Item = (&[FieldId], &[(FieldId, Box<str>)])> {
-        let (count, mitigate) = self.predicates();
         let parts = self.key.parts.iter().map(|part| &part.scalar);
         let cost = match &self.cost {
             RuleCost::Computed(cost) => Some(cost),
@@ -84,13 +83,16 @@ impl Rule {
         };
         let values = parts.chain(cost);
         let values = values.map(|value| (value.reads(), value.reads_entries()));
-        let tests = [count, mitigate].map(|test| (test.reads(), test.reads_entries()));
-        tests.into_iter().chain(values)
+        let tests = self.expressions();
+        let tests = tests.map(|test| (test.reads(), test.reads_entries()));
+        tests.chain(values)
     }
 
     /// Whether the request may be counted or mitigated, judged from its head.
     fn can_match(&self, context: &EvalContext<'_>) -> bool {
         let (count, mitigate) = self.predicates();
-        mitigate.can_hold(context) || (self.limiter.is_some() && count.can_hold(context))
+        let counted = [Some(count), self.total()].into_iter().flatten();
+        let mut counted = counted.filter(|_| self.limiter.is_some());
+        mitigate.can_hold(context) || counted.any(|test| test.can_hold(context))
     }
 }
