@@ -25,6 +25,12 @@ pub enum Body {
     Stream(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BodyError>>>),
 }
 
+/// Returns whether the value of a `content-type` or `accept` entry is `media`, with any parameters.
+pub fn media_type_is(value: &[u8], media: &str) -> bool {
+    let own = value.split(|byte| *byte == b';').next();
+    own.is_some_and(|own| own.trim_ascii().eq_ignore_ascii_case(media.as_bytes()))
+}
+
 // === impl Body ===
 
 impl Body {

@@ -1,6 +1,7 @@
 //! Responses that the gateway generates itself. Only this module chooses status codes. It never reads a body and
 //! never connects to an origin server.
 
+mod challenge;
 mod fault;
 mod format;
 pub mod imitate;
@@ -14,6 +15,10 @@ use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, Version};
 
+pub use self::challenge::{
+    CHALLENGE_HEADER, ChallengeAudience, ChallengeResponse, EndpointResponse, RefusedSolution,
+    hidden_inputs,
+};
 pub use self::fault::{GatewayError, client_left, cut_off, unanswered};
 pub use self::quota::{QuotaNames, add_quota_headers};
 pub use self::refusal::{RefusingRule, block, shadow};

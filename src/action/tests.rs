@@ -12,14 +12,14 @@ use crate::body::Body;
 use crate::clock::Timestamp;
 
 /// What is asked, owned.
-struct Request {
+pub(in crate::action) struct Request {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
 }
 
 impl Request {
-    fn new(method: Method, fields: &[(&str, &str)]) -> Self {
+    pub(in crate::action) fn new(method: Method, fields: &[(&str, &str)]) -> Self {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             let name = HeaderName::try_from(*name).unwrap();
@@ -32,11 +32,11 @@ impl Request {
         }
     }
 
-    fn get(fields: &[(&str, &str)]) -> Self {
+    pub(in crate::action) fn get(fields: &[(&str, &str)]) -> Self {
         Self::new(Method::GET, fields)
     }
 
-    fn asked(&self) -> RequestInfo<'_> {
+    pub(in crate::action) fn asked(&self) -> RequestInfo<'_> {
         RequestInfo {
             method: &self.method,
             uri: &self.uri,
@@ -56,12 +56,12 @@ fn refused(retry_after: Option<u64>) -> RefusingRule<'static> {
     }
 }
 
-fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
+pub(in crate::action) fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
     response.headers().get(name).map(|v| v.to_str().unwrap())
 }
 
 /// The body of a response, which is always in memory.
-fn text(response: Response<Body>) -> String {
+pub(in crate::action) fn text(response: Response<Body>) -> String {
     use http_body_util::BodyExt as _;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
