@@ -28,6 +28,8 @@ pub enum Action {
     Log,
     /// Forward, and skip the rules that follow.
     Allow,
+    /// Send a proof of work until the client has a clearance, then forward.
+    Challenge,
 }
 
 /// A rule's position in its rule set.
@@ -43,6 +45,11 @@ pub struct Decision {
     pub at: Timestamp,
     /// Whether the client cannot read a shadow response (gRPC) and gets a refusal instead.
     pub blocks_shadows: bool,
+    /// Whether the client cannot solve a challenge (gRPC, or no secure connection) and gets a refusal instead.
+    pub blocks_challenges: bool,
+    /// The first rule that would have challenged the request, but let it pass because of its clearance or because it
+    /// is a CORS preflight.
+    pub unchallenged: Option<RuleIndex>,
     /// How long the request is held before the verdict is carried out: the longest of all waits.
     pub hold: Duration,
     /// The first rule that queues the request. If the request cannot be held, this rule acts on it.
@@ -87,6 +94,13 @@ pub enum Verdict {
         rule: RuleIndex,
         /// Whole seconds from the end of the hold until a retry is admitted. `None` if no wait
         /// helps.
+        retry_after: Option<u64>,
+    },
+    /// The gateway responds with a challenge.
+    Challenge {
+        /// The rule that challenges.
+        rule: RuleIndex,
+        /// Whole seconds until a retry is admitted without a solution. `None` if no wait helps.
         retry_after: Option<u64>,
     },
     /// The gateway sends a shadow response.
@@ -179,6 +193,7 @@ impl DecidedBy {
             (true, Action::Tag) => "would_tag",
             (true, Action::Log) => "would_log",
             (true, Action::Allow) => "would_allow",
+            (true, Action::Challenge) => "would_challenge",
         }
     }
 }
@@ -208,7 +223,8 @@ impl Action {
             | Action::Divert
             | Action::Tarpit
             | Action::Close
-            | Action::Allow => true,
+            | Action::Allow
+            | Action::Challenge => true,
             Action::Delay | Action::Tag | Action::Log => false,
         }
     }
@@ -230,6 +246,7 @@ impl Action {
             Action::Tag => "tag",
             Action::Log => "log",
             Action::Allow => "allow",
+            Action::Challenge => "challenge",
         }
     }
 }

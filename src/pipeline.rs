@@ -6,6 +6,8 @@
 mod access_entry;
 mod body;
 mod body_inspection;
+mod challenge;
+mod challenge_endpoint;
 mod core;
 pub mod engine;
 mod enter;
@@ -26,6 +28,7 @@ mod tests;
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -35,9 +38,11 @@ use http::{HeaderMap, HeaderValue, Request, Response, Version};
 use http_body::Body as _;
 use tokio::net::TcpStream;
 
+use self::challenge_endpoint::ChallengeRequest;
 pub use self::core::CoreState;
 use self::request_context::RequestContext;
 use self::request_state::{DetachOnDisconnect, LoggedBody, RequestState};
+use self::tunnel::TunnelClient;
 use crate::action::{GatewayError, RequestInfo};
 use crate::decision::Verdict;
 use crate::facts::{ClientConnection, MalformedRequest, RequestFacts, RequestHead};
@@ -97,7 +102,7 @@ async fn request(
     let (core, snapshot) = (&state.core, &*state.snapshot);
     let now = core.now();
     let (mut parts, mut incoming) = request.into_parts();
-    let tunnel = tunnel::TunnelClient::of(&mut parts, &mut incoming);
+    let tunnel = TunnelClient::of(&mut parts, &mut incoming);
     let id = request_id(&state, &connection, &parts.headers);
     let info = RequestInfo::of(&parts, &id, now);
     if core.late.get() {
@@ -109,8 +114,7 @@ async fn request(
         Ok(head) => head,
         Err(malformed) => {
             core.malformed(malformed);
-            let fault = respond::fault_of(malformed);
-            return Some(state.refuse(&info, &connection, fault));
+            return Some(state.refuse(&info, &connection, respond::fault_of(malformed)));
         }
     };
     let client = (snapshot.settings.client_ip).resolve(connection.peer.ip(), &parts.headers);
@@ -122,10 +126,11 @@ async fn request(
     facts.credentials = snapshot.credentials.as_ref();
 
     let mut request = RequestContext::new(&state, &info, &facts, route);
-    if snapshot.needs_bodies() {
-        let inspection = Box::pin(body_inspection::inspect(&mut request, &mut incoming));
-        if let Some(fault) = inspection.await {
-            return Some(body_inspection::refuse(&mut request, incoming, fault));
+    if snapshot.has_early_stages() {
+        // Boxed, so that other requests do not take its memory.
+        match Box::pin(before_rules(&mut request, incoming)).await {
+            ControlFlow::Continue(rest) => incoming = rest,
+            ControlFlow::Break(response) => return Some(response),
         }
     }
     request.decide().await;
@@ -133,6 +138,9 @@ async fn request(
     let mut handled = match request.decision.verdict {
         Verdict::Block { rule, retry_after } => {
             respond::block(&request, incoming, rule, retry_after).await
+        }
+        Verdict::Challenge { rule, retry_after } => {
+            Box::pin(challenge::challenge(&request, incoming, rule, retry_after)).await
         }
         Verdict::Shadow { rule } => respond::shadow(&request, incoming, rule).await,
         Verdict::Unavailable { .. } => {
@@ -150,6 +158,23 @@ async fn request(
     let (edits, cookie) = (handled.edits(route), request.issue_cookie(&handled));
     let response = edited(request.start_response(handled), edits, &head);
     Some(with_cookie(response, cookie))
+}
+
+/// Serves the path of challenges, or reads the body for the rules. `Continue` has the body for the later stages.
+async fn before_rules(
+    request: &mut RequestContext<'_, '_>,
+    mut incoming: RequestBody,
+) -> ControlFlow<Response<LoggedBody>, RequestBody> {
+    if let Some(for_challenge) = ChallengeRequest::of(request) {
+        let handled = for_challenge.respond(incoming).await;
+        return ControlFlow::Break(request.start_response(handled));
+    }
+    if request.snapshot().needs_bodies()
+        && let Some(fault) = body_inspection::inspect(request, &mut incoming).await
+    {
+        return ControlFlow::Break(body_inspection::refuse(request, incoming, fault));
+    }
+    ControlFlow::Continue(incoming)
 }
 
 /// Adds the cookie of a known client, after the route's changes, so that they cannot remove it.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 
 use crate::action::imitate::ResponseClass;
 use crate::action::{FixedResponse, QuotaNames, ResponseTemplate};
@@ -80,8 +80,27 @@ pub struct GatewaySettings {
     /// The certificate of listeners without one, which a reload keeps. `None` if no configuration of
     /// this process has needed one so far.
     pub development: Option<Certificate>,
+    /// How the gateway challenges clients. `None` without `[challenge]`.
+    pub challenge: Option<ChallengeConfig>,
     /// The settings that only a restart can change.
     pub startup: StartupSettings,
+}
+
+/// How the gateway challenges clients.
+#[derive(Clone, Debug)]
+pub struct ChallengeConfig {
+    /// 1 to 6; each step doubles the work.
+    pub difficulty: u8,
+    /// The time for which a clearance is valid, in seconds.
+    pub lifetime: u32,
+    /// The path that the gateway serves itself, with a final slash.
+    pub path: Box<str>,
+    /// The path for solutions.
+    pub url: Box<str>,
+    /// The origins whose pages may read challenges.
+    pub origins: Vec<HeaderValue>,
+    /// Whether a rule challenges, so that the gateway serves the path.
+    pub is_served: bool,
 }
 
 /// Identifies a listener while it keeps its address, even if a reload changes its other settings. It is unique
@@ -202,6 +221,12 @@ impl Snapshot {
     /// Returns how clients become known. `None` if none can.
     pub fn known_clients(&self) -> Option<&KnownClients> {
         self.credentials.as_ref()?.known.as_ref()
+    }
+
+    /// Returns whether some requests have stages before the rules run: the path of challenges, or a look at the body.
+    #[inline]
+    pub fn has_early_stages(&self) -> bool {
+        self.settings.challenge.is_some() || self.needs_bodies()
     }
 
     /// Returns whether a request body can be needed before the rules run.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use super::file::{ConfigFile, RouteSettings, RouteTargetSettings, check_numbers};
 use super::suggest::nearest;
-use super::{Diagnostics, Spanned, Text};
+use super::{Diagnostics, Spanned, Text, check_challenge};
 
 /// Checks a whole file.
 pub(super) fn file(file: &ConfigFile, out: &mut Diagnostics) {
@@ -20,6 +20,7 @@ pub(super) fn file(file: &ConfigFile, out: &mut Diagnostics) {
         check_numbers(rule, out);
     }
     addresses_are_free(file, out);
+    check_challenge::check(file, out);
 }
 
 fn unique<'a>(what: &str, names: impl Iterator<Item = &'a Text>, out: &mut Diagnostics) {

@@ -14,6 +14,7 @@ pub mod file;
 pub mod schema;
 
 mod check;
+mod check_challenge;
 mod diagnostics;
 mod include;
 mod limiter;

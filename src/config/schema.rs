@@ -141,6 +141,11 @@ pub const STORE_PREFIX: &str = "^[^{}]{0,64}$";
 pub const TARGET: &str = r"^/[\x21-\x22\x24-\x7E]*$";
 /// A network or an address.
 pub const NETWORK: &str = "^[0-9A-Fa-f.:]+(/[0-9]{1,3})?$";
+/// A path prefix that the gateway serves itself.
+pub const RESERVED_PATH: &str = "^/([A-Za-z0-9._~-]*[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)+$";
+/// An origin with https.
+pub const ORIGIN: &str =
+    r"^https://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?$";
 /// The name of a header: a token (RFC 9110, section 5.6.2).
 pub const HEADER_NAME: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
 /// The value of a header: no control characters except HTAB (0x09).

@@ -11,7 +11,7 @@ const MAX_DEPTH: u32 = 64;
 
 /// A step from a container to one of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum JsonStep {
+pub(crate) enum JsonStep {
     /// The member of this name.
     Name(Box<[u8]>),
     /// The element at this index, from 0.
@@ -20,7 +20,7 @@ pub(super) enum JsonStep {
 
 /// A value as written in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RawJson<'t>(&'t [u8]);
+pub(crate) struct RawJson<'t>(&'t [u8]);
 
 /// A scanner that validates JSON text and finds where values end.
 struct Scan<'t> {
@@ -29,7 +29,7 @@ struct Scan<'t> {
 }
 
 /// The value at `path`. `None` if the text is not JSON or has no such value.
-pub(super) fn find<'t>(text: &'t [u8], path: &[JsonStep]) -> Option<RawJson<'t>> {
+pub(crate) fn find<'t>(text: &'t [u8], path: &[JsonStep]) -> Option<RawJson<'t>> {
     // RFC 8259 §8.1: UTF-8 without a byte order mark, which the scan refuses because it starts no value.
     std::str::from_utf8(text).ok()?;
     let mut value = Scan::new(text).whole()?;
@@ -73,7 +73,7 @@ fn is(name: &[u8], wanted: &[u8]) -> bool {
 
 impl<'t> RawJson<'t> {
     /// The string; borrowed unless it has escapes. `None` if it is not a string.
-    pub(super) fn text(self) -> Option<Cow<'t, [u8]>> {
+    pub(crate) fn text(self) -> Option<Cow<'t, [u8]>> {
         let body = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         if body.contains(&b'\\') {
             unescape(body).map(Cow::Owned)
@@ -83,7 +83,7 @@ impl<'t> RawJson<'t> {
     }
 
     /// The integer. `None` if it is not one of 64 bits; `1.0` and `1e3` are not integers.
-    pub(super) fn int(self) -> Option<i64> {
+    pub(crate) fn int(self) -> Option<i64> {
         self.digits()?.parse().ok()
     }
 

@@ -10,7 +10,7 @@ mod compile;
 mod error;
 mod explain;
 mod function;
-mod json;
+pub(crate) mod json;
 mod lex;
 mod lists;
 mod literal;

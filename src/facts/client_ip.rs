@@ -9,9 +9,11 @@ use http::header::FORWARDED;
 use http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 
+use super::ClientConnection;
 use crate::expr::IpSet;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest accepted request id.
 const LONGEST_ID: usize = 128;
@@ -85,6 +87,15 @@ impl ClientIpResolver {
         let only = lines.next().filter(|_| lines.next().is_none())?.to_str();
         let is_id = |id: &&str| (1..=LONGEST_ID).contains(&id.len()) && is_visible(id);
         only.ok().filter(is_id)
+    }
+
+    /// Whether the connection of the client is secure: to the gateway, or to a trusted proxy that says so.
+    pub fn is_secure(&self, connection: &ClientConnection, headers: &HeaderMap) -> bool {
+        let mut protocols = headers.get_all(X_FORWARDED_PROTO).iter();
+        let is_https =
+            protocols.next().is_some_and(|one| one == "https") && protocols.next().is_none();
+        let peer = connection.peer.ip().to_canonical();
+        connection.tls.is_some() || (is_https && self.trusts(peer))
     }
 
     /// The first hop from the end that is not trusted; otherwise the last one that is an address.

@@ -84,6 +84,12 @@ pub const METHOD: FieldId = number_of("http.request.method");
 pub const CLIENT_ADDRESS: FieldId = number_of("ip.src");
 /// The field for the TCP peer's address.
 pub const PEER_ADDRESS: FieldId = number_of("ip.peer");
+/// The field for the method.
+pub const REQUEST_METHOD: FieldId = number_of("http.request.method");
+/// The field for the path in normal form.
+pub const REQUEST_PATH: FieldId = number_of("http.request.uri.path");
+/// The field for all request headers.
+pub const REQUEST_HEADERS: FieldId = number_of("http.request.headers");
 /// The field for the path as sent.
 pub const RAW_PATH: FieldId = number_of("raw.http.request.uri.path");
 /// The field for the query arguments.

@@ -28,7 +28,9 @@ pub use accept::{ConnectionLimit, ConnectionPermit, accept_loop, spawn};
 pub use client_socket::ClientSocket;
 pub use drain::{CoreDrain, DrainTrigger};
 pub use first_bytes::{proxy_header, sniff};
-pub use request_body::{DrainOutcome, PutBack, RequestBody, TooSlow, drain_body, read_out};
+pub use request_body::{
+    DrainOutcome, PutBack, RequestBody, TooSlow, collect_body, drain_body, read_out,
+};
 pub use serve::{RequestHandler, serve};
 pub use socket::{adopt, bind, connections_for, must_be_free, raise_descriptors};
 pub use timers::{ConnectionTimer, ConnectionTimers, ResponseEnd, ResponseHandle, TunnelGuard};

@@ -83,6 +83,28 @@ pub async fn drain_body(
 /// Reads and drops `body`, up to `max_bytes` and as long as its client keeps the minimum rate. A body with a
 /// larger declared length is not read. `read` counts the bytes.
 pub async fn read_out(body: &mut RequestBody, max_bytes: u64, read: &Cell<u64>) -> DrainOutcome {
+    read_each(body, max_bytes, read, |_| {}).await
+}
+
+/// Reads `body` as [`read_out`] does, and appends its bytes to `content`.
+pub async fn collect_body(
+    body: &mut RequestBody,
+    max_bytes: u64,
+    read: &Cell<u64>,
+    content: &mut Vec<u8>,
+) -> DrainOutcome {
+    read_each(body, max_bytes, read, |data| {
+        content.extend_from_slice(data)
+    })
+    .await
+}
+
+async fn read_each(
+    body: &mut RequestBody,
+    max_bytes: u64,
+    read: &Cell<u64>,
+    mut take: impl FnMut(&[u8]),
+) -> DrainOutcome {
     if body.size_hint().lower() > max_bytes {
         return DrainOutcome::TooLong;
     }
@@ -97,6 +119,7 @@ pub async fn read_out(body: &mut RequestBody, max_bytes: u64, read: &Cell<u64>) 
         if read.get() > max_bytes {
             return DrainOutcome::TooLong;
         }
+        frame.data_ref().into_iter().for_each(|data| take(data));
     }
     DrainOutcome::Whole
 }

@@ -74,6 +74,8 @@ pub struct AccessRecord<'a> {
     pub rule: Option<&'a str>,
     /// The action of that rule.
     pub action: Option<&'a str>,
+    /// What happened to a challenge: `sent`, `passed`, `failed` or `solved`.
+    pub challenge: Option<&'a str>,
     /// How long rules held the request. `None` if no rule did.
     pub held: Option<Duration>,
     /// The `user-agent` header.
@@ -205,12 +207,15 @@ impl AccessRecord<'_> {
         o.millis(key!("held_ms"), self.held);
         o.bytes(key!("user_agent"), self.user_agent);
         o.bytes(key!("referer"), self.referer);
-        if self.client.is_none() && self.clearance.is_none() {
-            o.0.extend_from_slice(b",\"client\":null,\"client_id\":null,\"clearance\":null");
+        if self.client.is_none() && self.clearance.is_none() && self.challenge.is_none() {
+            o.0.extend_from_slice(
+                b",\"client\":null,\"client_id\":null,\"clearance\":null,\"challenge\":null",
+            );
         } else {
             o.text(key!("client"), self.client);
             o.text(key!("client_id"), self.client_id);
             o.text(key!("clearance"), self.clearance);
+            o.text(key!("challenge"), self.challenge);
         }
         o.fields(key!("key_fields"), self.key_fields);
     }
@@ -237,6 +242,7 @@ impl AccessRecord<'_> {
         for (name, value) in [
             ("rule", self.rule.map(str::as_bytes)),
             ("action", self.action.map(str::as_bytes)),
+            ("challenge", self.challenge.map(str::as_bytes)),
             ("upstream", self.upstream.map(str::as_bytes)),
             ("client", self.client.map(str::as_bytes)),
             ("country", self.country.map(str::as_bytes)),

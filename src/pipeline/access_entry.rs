@@ -44,6 +44,7 @@ pub fn of(
         .map(|field| (field.label.as_str(), seen(field, &view, snapshot)))
         .collect();
     let status = handled.response.status().as_u16();
+    let passed = request.passed_challenge().map(|_| "passed");
     access.start(&AccessRecord {
         asn: facts.asn(),
         country: country.as_deref(),
@@ -51,6 +52,7 @@ pub fn of(
         upstream_duration: handled.upstream_latency,
         rule: rule.map(|(name, _)| name),
         action: rule.map(|(_, action)| action),
+        challenge: handled.challenge.or(passed),
         held: request.held(),
         user_agent: user_agent.as_deref(),
         referer: referer.as_deref(),
@@ -147,6 +149,7 @@ fn bare<'a>(
         upstream_duration: None,
         rule: None,
         action: None,
+        challenge: None,
         held: None,
         user_agent: None,
         referer: None,

@@ -7,13 +7,14 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use http::Version;
 use http::header::EXPECT;
 use http_body::{Body as _, Frame, SizeHint};
 
 use super::request_context::RequestContext;
 use super::request_state::RequestState;
 use crate::body::{Body, BodyError};
-use crate::listen::{DrainOutcome, RequestBody, TooSlow, drain_body, read_out};
+use crate::listen::{DrainOutcome, RequestBody, TooSlow, collect_body, drain_body, read_out};
 
 /// The maximum number of bytes of an unwanted body that are read to keep the connection open.
 const UNWANTED: u64 = 64 << 10;
@@ -74,6 +75,26 @@ pub async fn discard(request: &RequestContext<'_, '_>, mut incoming: RequestBody
         drain_body(&mut incoming, UNWANTED, UNWANTED_WAIT, &meter.bytes).await
     };
     DiscardedBody { drained, incoming }
+}
+
+/// Reads the whole body of a request to which the gateway responds itself. `None` if it has more than `max` bytes, or
+/// if it did not arrive.
+pub async fn read(
+    request: &RequestContext<'_, '_>,
+    mut incoming: RequestBody,
+    max: u64,
+) -> (DiscardedBody, Option<Vec<u8>>) {
+    // An HTTP/2 client that waits for 100 Continue never gets one.
+    let waits =
+        request.info.headers.contains_key(EXPECT) && request.info.version == Version::HTTP_2;
+    if waits && !incoming.is_end_stream() {
+        return (discard(request, incoming).await, None);
+    }
+    let mut content = Vec::new();
+    let read = &request.state.meter.bytes;
+    let drained = collect_body(&mut incoming, max, read, &mut content).await;
+    let content = (drained == DrainOutcome::Whole).then_some(content);
+    (DiscardedBody { drained, incoming }, content)
 }
 
 /// Reads the body of a shadowed request as an origin server would.

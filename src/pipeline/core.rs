@@ -15,6 +15,7 @@ use tracing::{debug, warn};
 use super::log_throttle::LogThrottle;
 use crate::action::GatewayError;
 use crate::clock::Timestamp;
+use crate::credential::VerifyBudget;
 use crate::facts::MalformedRequest;
 use crate::listen::{ClientFault, ConnectionTimers, CoreDrain};
 use crate::observe::ProtocolError;
@@ -41,6 +42,8 @@ pub struct CoreState {
     pub cut: Cell<bool>,
     /// The number of requests that continue after their clients have disconnected.
     pub detached: Cell<usize>,
+    /// The time that this core may spend on verifying solutions of challenges.
+    pub verify_budget: RefCell<VerifyBudget>,
     failures: LogThrottle,
     snapshot: RefCell<Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>>,
     ids: Ids,
@@ -72,6 +75,7 @@ impl CoreState {
             late: Cell::new(false),
             cut: Cell::new(false),
             detached: Cell::new(0),
+            verify_budget: RefCell::new(VerifyBudget::new(live.process.clock.now())),
             failures: LogThrottle::default(),
             snapshot,
             ids: Ids::new(),

@@ -17,6 +17,7 @@ use crate::decision::Verdict;
 use crate::facts::{BodyLength, ClientStanding, RequestFacts};
 use crate::listen::{DrainOutcome, RequestBody};
 use crate::route::RouteEdits;
+use crate::rules::Rule;
 use crate::snapshot::{RouteTarget, Snapshot};
 use crate::upstream::{
     CredentialHeaders, ForwardedHeaders, OutboundRequest, Upstream, UpstreamError, UpstreamResponse,
@@ -162,6 +163,12 @@ impl RequestContext<'_, '_> {
         rules.fold(first.to_owned(), |names, rule| names + ", " + &rule.name)
     }
 
+    /// Returns the first rule that the request passed thanks to its clearance. `None` if it needed none.
+    pub fn passed_challenge(&self) -> Option<&Rule> {
+        let rule = self.snapshot().rules.get(self.decision.unchallenged?);
+        rule.filter(|_| self.facts.clearance().is_some())
+    }
+
     fn forwarding<'f>(&'f self, authority: &'f str, rules: &'f str) -> ForwardedHeaders<'f> {
         let peer = self.facts.connection.peer.ip();
         ForwardedHeaders {
@@ -173,6 +180,7 @@ impl RequestContext<'_, '_> {
             request_id: self.info.id,
             rules,
             credentials: self.credential_headers(),
+            challenge: self.passed_challenge().map_or("", |rule| &rule.name),
         }
     }
 

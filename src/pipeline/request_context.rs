@@ -7,6 +7,7 @@ use http::Response;
 use tracing::info;
 
 use super::access_entry;
+use super::challenge;
 use super::engine::{Engine, Evaluation, ResponsePhase};
 use super::imitate::Route;
 use super::request_state::{LoggedBody, RequestState};
@@ -91,6 +92,8 @@ impl RequestContext<'_, '_> {
     /// Decides the request, keeps its leases and logs the bans that it starts.
     pub async fn decide(&mut self) {
         self.decision.blocks_shadows = self.info.is_grpc();
+        self.decision.blocks_challenges =
+            challenge::is_unsolvable(self.snapshot(), self.info, self.facts);
         let mut evaluation = Evaluation::default();
         let engine = self.engine();
         engine

@@ -15,6 +15,7 @@ use crate::body::Body;
 use crate::decision::{Decision, RuleIndex};
 use crate::facts::{MalformedRequest, ResponseFacts};
 use crate::listen::{DrainOutcome, RequestBody};
+use crate::observe::RuleMetrics;
 use crate::route::edit::HeaderChanges;
 use crate::snapshot::Snapshot;
 
@@ -36,6 +37,8 @@ pub struct HandledResponse {
     pub unread: Option<RequestBody>,
     /// Whether it is the route's response or a shadow response: the route's header changes apply.
     pub by_route: bool,
+    /// What happened to a challenge, for the access log. `None` if there was none.
+    pub challenge: Option<&'static str>,
 }
 
 // === impl HandledResponse ===
@@ -52,6 +55,7 @@ impl HandledResponse {
             named_user: None,
             unread: None,
             by_route: false,
+            challenge: None,
         }
     }
 
@@ -201,6 +205,12 @@ pub fn shadow_response(
 pub fn response_template(snapshot: &Snapshot, rule: RuleIndex) -> Option<&ResponseTemplate> {
     let kit = snapshot.rule_resources.get(usize::from(rule.0))?;
     kit.response.as_deref()
+}
+
+/// Returns the metrics of `rule`. `None` if there is no such rule.
+pub fn rule_metrics(snapshot: &Snapshot, rule: RuleIndex) -> Option<&RuleMetrics> {
+    let kit = snapshot.rule_resources.get(usize::from(rule.0))?;
+    Some(&kit.metrics)
 }
 
 /// Returns the error response for a malformed or ambiguous request.

@@ -21,6 +21,7 @@ mod geo;
 
 use self::geo::SimulatedGeo;
 use super::body_inspection::InspectionPlan;
+use super::challenge;
 use super::engine::{Engine, Evaluation, ResponsePhase};
 use super::forward::{fault, is_too_large};
 use super::imitate::Route;
@@ -147,7 +148,7 @@ impl Simulation {
         (facts, route): (&RequestFacts<'_>, Option<Route<'_>>),
         detail: bool,
     ) -> SimulationReport {
-        let (evaluation, mut decision) = decide(&engine, info, facts).await;
+        let (evaluation, mut decision) = decide(snapshot, &engine, info, facts).await;
         let target = snapshot.leads(decision.verdict, route.map(|(_, route)| route));
         let (handled, refused) = self.respond(snapshot, info, facts, target, decision.verdict);
 
@@ -211,6 +212,12 @@ impl Simulation {
         let handled = match verdict {
             Verdict::Block { rule, retry_after } => {
                 HandledResponse::own(respond::refusal(snapshot, info, rule, retry_after))
+            }
+            Verdict::Challenge { rule, retry_after } => {
+                let audience = challenge::audience(info, facts);
+                let response =
+                    challenge::response(snapshot, info, facts, rule, retry_after, audience);
+                HandledResponse::own(response)
             }
             // A shadow response requires reading the whole body, as the origin server would.
             Verdict::Shadow { .. } if is_too_large(snapshot, facts) => {
@@ -318,6 +325,7 @@ impl Simulation {
 
 /// Decides a request and releases its leases.
 async fn decide(
+    snapshot: &Snapshot,
     engine: &Engine<'_>,
     info: &RequestInfo<'_>,
     facts: &RequestFacts<'_>,
@@ -325,6 +333,7 @@ async fn decide(
     let mut evaluation = Evaluation::default();
     let mut decision = Decision {
         blocks_shadows: info.is_grpc(),
+        blocks_challenges: challenge::is_unsolvable(snapshot, info, facts),
         ..Decision::default()
     };
     engine

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::exemption::ChallengeExemption;
 use super::{Rule, RuleCost, RuleSet, Step, StepOp};
 use crate::decision::RuleIndex;
 use crate::limit::{Algorithm, Limiter};
@@ -24,7 +25,9 @@ pub(super) struct CompiledRule {
     /// Whether the rule sends quota headers and an earlier rule can send a shadow response. Its
     /// counter is then peeked at, so that the shadow response carries those headers too.
     pub(super) peeks_after_shadow: bool,
-    /// Whether cost and limit are fixed and the rule has no candidate.
+    /// The requests that the rule does not challenge. `None` if it challenges none.
+    pub(super) exemption: Option<ChallengeExemption>,
+    /// Whether cost and limit are fixed, the rule has no candidate, and it does not challenge.
     pub(super) is_plain: bool,
     /// The units that a request must leave free which is not counted now, if it is throttled: one more, or with a ratio
     /// none, because the action then applies while the key is over.
@@ -73,6 +76,7 @@ impl CompiledRule {
             sends_quota_headers: rule.sends_quota_headers(),
             sends_retry_after: rule.refuses(),
             peeks_after_shadow: after_shadow && rule.sends_quota_headers(),
+            exemption: ChallengeExemption::of(&rule),
             is_plain: rule.is_plain(),
             uncounted_units: rule.uncounted_units(),
             // After a shadow response, later rules are still peeked at for their quota headers.

@@ -34,7 +34,10 @@ impl RuleSet {
             } else if let Some(end) = ended_at {
                 decision.add_peeked(plan, &compiled.rule, (step, step_result), end);
             } else {
-                if let Some(candidate) = candidate.take() {
+                // With or without the candidate, a request with a clearance passes.
+                if let Some(candidate) =
+                    candidate.take().filter(|_| !compiled.rule.has_passed(step))
+                {
                     decision.compare(step, step_result, candidate);
                 }
                 let ends = decision.add_result(compiled, step, step_result);
@@ -83,6 +86,10 @@ impl Decision {
     /// Adds a rule that acts, or would act; returns whether evaluation ends here.
     #[inline(never)]
     fn add_mitigation(&mut self, rule: &Rule, step: &Step, result: &StepResult) -> bool {
+        if rule.has_passed(step) {
+            self.unchallenged.get_or_insert(step.rule);
+            return false;
+        }
         let event = if rule.dry_run {
             RuleEventKind::WouldMitigate
         } else {
@@ -117,7 +124,10 @@ impl Decision {
         (step, result): (&Step, &StepResult),
         end: u16,
     ) {
-        let blocks = matches!(self.verdict, Verdict::Block { .. });
+        let blocks = matches!(
+            self.verdict,
+            Verdict::Block { .. } | Verdict::Challenge { .. }
+        );
         if result.step < end {
             if blocks && result.status != KeyStatus::Within {
                 let wait = retry_wait(result, self.at);
@@ -183,7 +193,11 @@ impl Decision {
             Action::Shadow if !self.blocks_shadows => self.verdict = Verdict::Shadow { rule },
             Action::Divert => self.verdict = Verdict::Divert { rule },
             Action::Close => self.verdict = Verdict::Close { rule },
-            Action::Block | Action::Tarpit | Action::Shadow => {
+            Action::Challenge if !self.blocks_challenges => {
+                let retry_after = None;
+                self.verdict = Verdict::Challenge { rule, retry_after };
+            }
+            Action::Block | Action::Tarpit | Action::Shadow | Action::Challenge => {
                 let retry_after = None;
                 self.verdict = Verdict::Block { rule, retry_after };
             }
@@ -205,7 +219,7 @@ impl Decision {
             Action::Close => self.drop_waits(),
             // A client that cannot read the shadow response is refused.
             Action::Shadow if !self.blocks_shadows => self.refused_for = retry_wait(result, at),
-            Action::Block | Action::Tarpit | Action::Shadow => {
+            Action::Block | Action::Tarpit | Action::Shadow | Action::Challenge => {
                 let waits = self.hold;
                 self.drop_waits();
                 if rule.action == Action::Tarpit {

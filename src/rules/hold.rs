@@ -36,7 +36,9 @@ impl Decision {
             return;
         }
         self.hold = self.hold.max(reading.wait());
-        self.queued.get_or_insert(step.rule);
+        if !rule.has_passed(step) {
+            self.queued.get_or_insert(step.rule);
+        }
     }
 
     /// Adds the time that a `delay` rule holds a request: until its turn, or at most `max_delay`.
@@ -54,7 +56,9 @@ impl Decision {
     /// Sets how long retries of a blocked request are refused.
     pub(super) fn refuse_for(&mut self, wait: Option<Duration>) {
         self.refused_for = wait;
-        if let Verdict::Block { retry_after, .. } = &mut self.verdict {
+        if let Verdict::Block { retry_after, .. } | Verdict::Challenge { retry_after, .. } =
+            &mut self.verdict
+        {
             let left = wait.map(|wait| wait.saturating_sub(self.hold));
             *retry_after = left.map(|left| whole_seconds(left).max(1));
         }

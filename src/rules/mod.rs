@@ -7,6 +7,7 @@ mod body_need;
 mod compiled_rule;
 mod cost;
 mod decide;
+mod exemption;
 mod hold;
 mod index;
 mod jitter;
@@ -192,7 +193,16 @@ impl Rule {
 
     /// Whether the rule's refusals carry `Retry-After`.
     pub fn refuses(&self) -> bool {
-        matches!(self.action, Action::Block | Action::Tarpit) && !self.dry_run
+        let refuses = matches!(
+            self.action,
+            Action::Block | Action::Tarpit | Action::Challenge
+        );
+        refuses && !self.dry_run
+    }
+
+    /// Whether the rule challenges clients.
+    pub fn challenges(&self) -> bool {
+        self.action == Action::Challenge && !self.dry_run
     }
 
     /// Whether the rule or its candidate takes a lease for a request in flight.

@@ -134,7 +134,10 @@ impl CompiledRule {
     /// Adds a step. Returns `true` if no later rule is reached.
     #[inline(always)]
     fn add(&self, op: StepOp, mitigates: bool, context: &EvalContext<'_>, plan: &mut Plan) -> bool {
-        plan.push(self, op, mitigates, context) && self.ends_evaluation && op == StepOp::Always
+        plan.push(self, op, mitigates, context)
+            && self.ends_evaluation
+            && op == StepOp::Always
+            && plan.steps.last().is_some_and(|step| step.is_terminal)
     }
 
     /// Adds a charge for the response, if the rule counts it.
@@ -243,10 +246,11 @@ impl Rule {
         self.op(matched).map_or(StepOp::CheckBan, |(op, _)| op)
     }
 
-    /// Whether cost and limit are fixed and the rule has no candidate.
+    /// Whether cost and limit are fixed, the rule has no candidate, and it does not challenge.
     pub(super) fn is_plain(&self) -> bool {
         let is_fixed = matches!(self.cost, RuleCost::Fixed(_));
-        is_fixed && self.jitter.0 == 0 && self.candidate.is_none()
+        let is_constant = is_fixed && self.jitter.0 == 0 && self.candidate.is_none();
+        is_constant && !self.challenges()
     }
 
     /// Whether the rule's response imitates the origin server.
@@ -327,7 +331,7 @@ impl Plan {
         Some(start as u32..self.keys.len() as u32)
     }
 
-    /// [`Plan::push`] of a step with a computed cost, a jittered limit or a candidate.
+    /// [`Plan::push`] of a step with a computed cost, a jittered limit or a candidate, or of a challenge.
     #[inline(never)]
     fn push_computed(
         &mut self,
@@ -350,19 +354,27 @@ impl Plan {
         };
         let mut step = compiled.step(key, op, mitigates);
         step.cost = cost;
+        let exemption = compiled.exemption.filter(|_| mitigates);
+        let passes = exemption.is_some_and(|exemption| exemption.lets_pass(facts));
         if op != StepOp::Always {
-            self.push_candidate(rule, &step, facts);
+            self.push_candidate(rule, &step, passes, facts);
             step.limiter = self.jittered_limiter(rule, &step, facts);
+        }
+        if passes {
+            step.let_pass();
         }
         self.steps.push(step);
         true
     }
 
     /// Adds a step for the rule's candidate, if it has one.
-    fn push_candidate(&mut self, rule: &Rule, step: &Step, facts: &dyn FieldFacts) {
+    fn push_candidate(&mut self, rule: &Rule, step: &Step, passes: bool, facts: &dyn FieldFacts) {
         if let Some(mut candidate) = rule.candidate.and_then(|c| step.candidate_step(rule, c)) {
             // The candidate shares the rule's jitter draw, so only the limiter differs.
             candidate.limiter = self.jittered_limiter(rule, &candidate, facts);
+            if passes {
+                candidate.let_pass();
+            }
             self.steps.push(candidate);
         }
     }

@@ -142,6 +142,8 @@ pub enum TraceVerdict {
     Acted(Action),
     /// The action would have been taken; the rule is a dry run.
     Would(Action),
+    /// The rule would have challenged the request, but let it pass.
+    Passed,
 }
 
 /// The traces of all rules if the request was refused before any of them.
@@ -217,6 +219,7 @@ impl TraceVerdict {
             TraceVerdict::Within => "within".into(),
             TraceVerdict::Acted(action) => action.name().into(),
             TraceVerdict::Would(action) => format!("would_{}", action.name()),
+            TraceVerdict::Passed => "passed".into(),
         }
     }
 }

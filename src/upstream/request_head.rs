@@ -257,6 +257,9 @@ impl<F: HeaderSpelling> HeadWriter<'_, F> {
         if let Some(client) = credentials.and_then(|credentials| credentials.client) {
             self.field("x-lockgate-client", client.as_bytes());
         }
+        if let (false, Some(rule)) = (forwarding.challenge.is_empty(), text(forwarding.challenge)) {
+            self.field("x-lockgate-challenge", rule);
+        }
     }
 
     fn framing(&mut self, framing: BodyFraming) {

@@ -370,6 +370,7 @@ impl Pool {
                 request_id: "health",
                 rules: "",
                 credentials: None,
+                challenge: "",
             },
             body: Body::Empty,
             upgrade: false,

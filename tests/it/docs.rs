@@ -36,6 +36,7 @@ address = "0.0.0.0:8443"
 [listeners.tls]
 [admin]
 address = "127.0.0.1:9901"
+[challenge]
 [[upstreams]]
 name = "app"
 servers = ["127.0.0.1:9000"]

@@ -11,7 +11,8 @@ const MAX_FIELDS: usize = 256;
 /// Returns hidden inputs for the fields of an urlencoded form, in order and with duplicates. `None` if a name or a value
 /// is not UTF-8 or has a NUL, or if there are more than 256 fields.
 pub fn hidden_inputs(body: &[u8]) -> Option<String> {
-    let fields = query::parse(std::str::from_utf8(body).ok()?);
+    std::str::from_utf8(body).ok()?;
+    let fields = query::parse(body);
     if fields.len() > MAX_FIELDS {
         return None;
     }

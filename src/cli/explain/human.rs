@@ -88,10 +88,12 @@ fn what(report: &SimulationReport) -> String {
     let rule = report.decided_by.as_ref().map_or("", |(rule, _)| rule);
     let did = report.decided_by.as_ref().map_or("", |(_, action)| action);
     match report.outcome {
-        SimulatedOutcome::Block | SimulatedOutcome::Tarpit => {
+        SimulatedOutcome::Block | SimulatedOutcome::Tarpit | SimulatedOutcome::Challenge => {
+            let challenged = report.outcome == SimulatedOutcome::Challenge;
+            let what = if challenged { "challenge " } else { "" };
             match header(report, RETRY_AFTER.as_str()) {
-                Some(seconds) => format!("{status} by rule {rule}, Retry-After {seconds}"),
-                None => format!("{status} by rule {rule}"),
+                Some(seconds) => format!("{what}{status} by rule {rule}, Retry-After {seconds}"),
+                None => format!("{what}{status} by rule {rule}"),
             }
         }
         SimulatedOutcome::Close => format!("closed without a response by rule {rule}"),

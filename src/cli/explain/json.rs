@@ -65,6 +65,7 @@ const fn name(outcome: SimulatedOutcome) -> &'static str {
         SimulatedOutcome::Tag => "tag",
         SimulatedOutcome::Divert => "divert",
         SimulatedOutcome::Block => "block",
+        SimulatedOutcome::Challenge => "challenge",
         SimulatedOutcome::Tarpit => "tarpit",
         SimulatedOutcome::Close => "close",
         SimulatedOutcome::Shadow => "shadow",

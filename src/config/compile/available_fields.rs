@@ -31,7 +31,7 @@ impl AvailableFields {
         Self {
             has_known_clients: known.is_some(),
             has_users: known.is_some_and(|known| known.user.is_some()),
-            has_challenge: false,
+            has_challenge: file.challenge.is_some(),
             is_user: false,
             has_body: true,
         }

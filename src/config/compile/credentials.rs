@@ -20,10 +20,12 @@ pub(super) fn credentials(
     keys: &KeyCompiler<'_>,
     cx: &mut CompileContext<'_>,
 ) -> CredentialBlueprint {
-    let has_cookies = file.known_clients.is_some();
+    let has_cookies = file.known_clients.is_some() || file.challenge.is_some();
+    let clearance = file.challenge.as_ref();
+    let clearance = clearance.map(|challenge| challenge.lifetime.value.as_secs());
     CredentialBlueprint {
         known: known_clients(file, keys, cx),
-        clearance_lifetime: None,
+        clearance_lifetime: clearance.map(|seconds| u32::try_from(seconds).unwrap_or(u32::MAX)),
         secrets: secret::secrets(&file.server.secret_file, has_cookies, cx),
     }
 }

@@ -5,6 +5,7 @@
 
 mod authority;
 mod available_fields;
+mod challenge;
 mod credentials;
 mod geo;
 mod identity;
@@ -122,6 +123,7 @@ impl CompileContext<'_> {
             lists,
             geo,
             admin_token,
+            challenge: challenge::challenge(file, &rules.set),
             development: cx.development.take(),
             startup,
         };

@@ -2,6 +2,7 @@
 //! its span; an absent setting has its default value and the span of its section. A reader reports
 //! the errors of its section and continues, so that one run finds every error.
 
+mod challenge;
 mod client_ip;
 mod known_clients;
 mod listener;
@@ -23,6 +24,7 @@ use super::schema::TableSchema;
 use super::section::SectionReader;
 use super::source::SourceFile;
 use super::{ConfigSource, Diagnostics, Spanned, Text, check, lint, syntax};
+pub use challenge::ChallengeSettings;
 pub use client_ip::{ClientIpSettings, GeoSettings};
 pub use known_clients::KnownClientSettings;
 pub use listener::{CertificateSettings, ListenerSection, TlsSettings};
@@ -60,6 +62,8 @@ pub struct ConfigFile {
     pub lists: Vec<ListSettings>,
     /// `[known_clients]`. `None` if no client can become known.
     pub known_clients: Option<KnownClientSettings>,
+    /// `[challenge]`. `None` if no rule may challenge.
+    pub challenge: Option<ChallengeSettings>,
     /// `[[upstreams]]`.
     pub upstreams: Vec<UpstreamSettings>,
     /// `[[routes]]`, in file order: the first match wins.
@@ -119,6 +123,7 @@ fn file(root: &mut SectionReader<'_, '_>) -> ConfigFile {
         store: root.table_or_defaults("store", store::store),
         lists: root.table("lists", store::lists).unwrap_or_default(),
         known_clients: root.table("known_clients", known_clients::known_clients),
+        challenge: root.table("challenge", challenge::challenge),
         upstreams: root.tables("upstreams", upstream::upstream),
         routes: root.tables("routes", route::route),
         rules: root.tables("rules", rule::rule),
@@ -141,6 +146,7 @@ fn include(whole: &mut ConfigFile, root: &mut SectionReader<'_, '_>) {
         "log",
         "store",
         "known_clients",
+        "challenge",
     ];
     let help = "move it to the main configuration file";
     root.refuse(&main_only, why, help);

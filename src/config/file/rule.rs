@@ -134,6 +134,7 @@ const ACTIONS: &[(&str, Action)] = &[
     ("tag", Action::Tag),
     ("log", Action::Log),
     ("allow", Action::Allow),
+    ("challenge", Action::Challenge),
 ];
 const MISSING: &[(&str, MissingPart)] =
     &[("group", MissingPart::Group), ("skip", MissingPart::Skip)];

@@ -219,6 +219,14 @@ fn by_action(s: &mut SectionReader<'_, '_>, rule: &RuleSettings) {
         let known = ["delay", "tarpit", "leaky_bucket"];
         no_meaning(s, "max_delay", action.name(), &known);
     }
+    if let Some(span) = s
+        .key_span("response")
+        .filter(|_| action == Action::Challenge)
+    {
+        let message =
+            "`response` does not apply to `challenge`, which sends its own page or document";
+        s.out.lacks(span, message).help("remove `response`");
+    }
     if action != Action::Divert {
         no_meaning(s, "upstream", action.name(), &["divert"]);
     } else if !s.has("upstream") && !s.is_misspelt("upstream") {

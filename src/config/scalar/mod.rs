@@ -321,7 +321,7 @@ fn whole(value: &DeValue<'_>) -> Parsed<i128> {
         .map_err(|_| ValueError::new("this number is too large"))
 }
 
-fn string<'v>(value: &'v DeValue<'_>, expected: &str) -> Parsed<&'v str> {
+pub(in crate::config) fn string<'v>(value: &'v DeValue<'_>, expected: &str) -> Parsed<&'v str> {
     value.as_str().ok_or_else(|| kind(expected, value))
 }
 

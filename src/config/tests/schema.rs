@@ -59,6 +59,8 @@ const NOT_IN_A_SHAPE: &[&str] = &[
     "cannot have a ratio",
     "cannot have sub-windows",
     "does not apply to a rule with `ratio`",
+    "needs the table `[challenge]`",
+    "no client can solve a challenge",
 ];
 
 proptest! {

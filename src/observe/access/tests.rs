@@ -29,6 +29,7 @@ fn record() -> AccessRecord<'static> {
         upstream_duration: None,
         rule: None,
         action: None,
+        challenge: None,
         held: None,
         user_agent: None,
         referer: None,
@@ -71,7 +72,7 @@ fn every_documented_field_is_present() {
             r#""tls":null,"proto":"HTTP/1.1","method":"GET","host":null,"path":"/","#,
             r#""query":null,"route":null,"status":200,"upstream":null,"upstream_ms":null,"#,
             r#""rule":null,"action":null,"held_ms":null,"user_agent":null,"referer":null,"#,
-            r#""client":null,"client_id":null,"clearance":null,"key_fields":{},"#,
+            r#""client":null,"client_id":null,"clearance":null,"challenge":null,"key_fields":{},"#,
             r#""bytes_in":0,"bytes_out":5,"duration_ms":1.002,"cut":null}"#
         )
     );
@@ -193,7 +194,7 @@ proptest! {
         let json = json_line(&record, &CLOSING);
         let back: serde_json::Value = serde_json::from_str(&json).unwrap();
         let object = back.as_object().unwrap();
-        prop_assert_eq!(object.len(), 31);
+        prop_assert_eq!(object.len(), 32);
         prop_assert_eq!(&object["method"], &serde_json::json!(method));
         prop_assert_eq!(object["host"].is_null(), host.is_none());
         prop_assert!(object["key_fields"].as_object().unwrap().contains_key(&name));

@@ -31,6 +31,8 @@ pub struct RuleMetrics {
     pub would_mitigate: MetricCounter,
     /// Requests with different decisions of rule and candidate. `None` without a candidate.
     pub divergence: Option<CandidateDivergence>,
+    /// The challenges of the rule. `None` if it sends none.
+    pub challenges: Option<ChallengeCounters>,
     /// Keys in the store. Updated for each scrape.
     pub keys: Gauge,
     /// The units in the only counter of a rule without a key. `None` for other rules.
@@ -44,6 +46,19 @@ pub struct RuleUsage {
     pub count: Gauge,
     /// The units of `total`. `None` for a rule without a ratio.
     pub total: Option<Gauge>,
+}
+
+/// Challenges by result.
+#[derive(Clone, Debug)]
+pub struct ChallengeCounters {
+    /// Challenges that were sent.
+    pub sent: MetricCounter,
+    /// Correct solutions.
+    pub solved: MetricCounter,
+    /// Wrong solutions and tokens.
+    pub wrong: MetricCounter,
+    /// Solutions that came too late.
+    pub expired: MetricCounter,
 }
 
 /// Requests with different decisions of a rule and its candidate.

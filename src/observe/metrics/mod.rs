@@ -14,12 +14,13 @@ pub use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 pub use handles::{
-    BodyInspection, CandidateDivergence, HandshakeCounters, KnownClientResult, ListenerMetrics,
-    ProtocolError, ReloadCounters, RuleMetrics, RuleUsage, UpstreamMetrics,
+    BodyInspection, CandidateDivergence, ChallengeCounters, HandshakeCounters, KnownClientResult,
+    ListenerMetrics, ProtocolError, ReloadCounters, RuleMetrics, RuleUsage, UpstreamMetrics,
 };
 pub use series::{HISTOGRAM_BOUNDS, Histogram, MetricCounter};
 
 use super::AbortReason;
+use crate::decision::Action;
 use handles::{CLASSES, METHODS};
 use series::MetricFamily;
 
@@ -36,6 +37,10 @@ pub struct Metrics {
     cuts: [MetricCounter; AbortReason::ALL.len()],
     known_clients: [MetricCounter; KnownClientResult::ALL.len()],
     inspections: [MetricCounter; BodyInspection::ALL.len()],
+    /// Solutions of challenges whose rule is not loaded.
+    pub other_challenges: ChallengeCounters,
+    /// Time from a challenge to its solution.
+    pub challenge_solve: Histogram,
     /// Requests cancelled by a client disconnect although a rule might have counted the response.
     pub uncounted: MetricCounter,
     /// Panics.
@@ -94,6 +99,8 @@ families! {
     rule_count: MetricFamily<Gauge>, "rule_count", "Units that a rule without a key has counted";
     rule_total: MetricFamily<Gauge>, "rule_total",
         "Units of which those of a rule with a ratio and without a key are a share";
+    challenges: MetricFamily<MetricCounter>, "challenges_total", "Challenges by result";
+    challenge_solve: Histogram, "challenge_solve_seconds", "Time from a challenge to its solution";
     held_requests: Gauge, "held_requests",
         "Requests that wait before they are forwarded or get a response";
     uncounted: MetricCounter, "requests_uncounted_total",
@@ -146,6 +153,8 @@ impl Metrics {
             reloads: families.reloads(),
             protocol_errors: ProtocolError::ALL.map(error),
             cuts: AbortReason::ALL.map(cut),
+            other_challenges: families.challenges(""),
+            challenge_solve: families.challenge_solve.clone(),
             uncounted: families.uncounted.clone(),
             panics: families.panics.clone(),
             registry,
@@ -197,6 +206,7 @@ impl Metrics {
                 mitigates: divergence("pass", "act"),
                 admits: divergence("act", "pass"),
             }),
+            challenges: (action == Action::Challenge.name()).then(|| all.challenges(name)),
             keys: all.store_keys.series(&[rule]),
             usage: None,
         }
@@ -232,6 +242,8 @@ impl Metrics {
             family.keep(&names);
         }
         all.store_keys.keep(&names);
+        let names: Vec<[&str; 1]> = names.into_iter().chain([[""]]).collect();
+        all.challenges.keep(&names);
     }
 
     /// Returns the handles of a listener. A listener with this address keeps its values.
@@ -369,6 +381,19 @@ impl Default for Metrics {
 // === impl Families ===
 
 impl Families {
+    fn challenges(&self, rule: &str) -> ChallengeCounters {
+        let of = |result| {
+            self.challenges
+                .series(&[("rule", rule), ("result", result)])
+        };
+        ChallengeCounters {
+            sent: of("sent"),
+            solved: of("solved"),
+            wrong: of("wrong"),
+            expired: of("expired"),
+        }
+    }
+
     fn handshakes(&self) -> HandshakeCounters {
         let of = |result| self.tls_handshakes.series(&[("result", result)]);
         HandshakeCounters {

@@ -1,4 +1,4 @@
-//! What becomes of a simulated request.
+//! The outcome of a simulated request.
 
 use crate::decision::{Action, Decision, Verdict};
 
@@ -19,6 +19,8 @@ pub enum SimulatedOutcome {
     Block,
     /// Refused by a rule after a delay.
     Tarpit,
+    /// Challenged by a rule.
+    Challenge,
     /// The connection was closed by a rule.
     Close,
     /// A rule sent a shadow response.
@@ -37,6 +39,7 @@ impl SimulatedOutcome {
         match (decision.verdict, refused) {
             (Verdict::Block { .. }, _) if did == Some(Action::Tarpit) => Self::Tarpit,
             (Verdict::Block { .. }, _) => Self::Block,
+            (Verdict::Challenge { .. }, _) => Self::Challenge,
             (Verdict::Shadow { .. }, _) => Self::Shadow,
             (Verdict::Close { .. }, _) => Self::Close,
             (Verdict::Unavailable { .. }, _) => {

@@ -41,6 +41,8 @@ impl<'a> RuleEncounter<'a> {
         let action = self.rule.action;
         if self.ended_by.is_some() {
             TraceVerdict::NotReached
+        } else if self.has_passed() {
+            TraceVerdict::Passed
         } else if self.acted() && self.rule.dry_run {
             TraceVerdict::Would(action)
         } else if self.acted() {
@@ -74,6 +76,12 @@ impl<'a> RuleEncounter<'a> {
     /// Whether the action was taken, or would have been.
     pub(super) fn acted(&self) -> bool {
         self.ended_by.is_none() && self.own.acted()
+    }
+
+    /// Whether the rule would have challenged the request, but let it pass.
+    pub(super) fn has_passed(&self) -> bool {
+        let step = self.own.planned.map(|(step, _)| step);
+        self.acted() && step.is_some_and(|step| self.rule.has_passed(step))
     }
 
     /// The limiter of the key. `None` if it is not known.

@@ -71,6 +71,9 @@ impl WrittenReason<'_> {
             }
             _ => over(step, step_result),
         };
+        if self.met.has_passed() {
+            return format!("passed, with a clearance or as a CORS preflight: {because}");
+        }
         let did = match self.met.held_for() {
             Some(held) if self.met.rule.action == Action::Tarpit => {
                 format!("held for {} and blocked", span(held))

@@ -16,6 +16,7 @@ pub(super) const fn past(action: Action) -> &'static str {
         Action::Tag => "tagged",
         Action::Log => "recorded",
         Action::Allow => "allowed",
+        Action::Challenge => "challenged",
     }
 }
 

@@ -48,6 +48,7 @@ fn untrusted() -> ForwardedHeaders<'static> {
         request_id: "id-1",
         rules: "",
         credentials: None,
+        challenge: "",
     }
 }
 

@@ -59,7 +59,13 @@ fn with_commas(number: i64) -> String {
 }
 
 fn time(duration: Duration) -> String {
-    let units = [("d", 86_400_000), ("h", 3_600_000), ("s", 1000), ("ms", 1)];
+    let units = [
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1000),
+        ("ms", 1),
+    ];
     in_units(duration.as_millis() as u64, &units).unwrap_or("0s".to_owned())
 }
 

@@ -96,6 +96,8 @@ pub struct Ask {
     pub answer_cost: Option<&'static str>,
     /// How many other requests come before the answer.
     pub lag: usize,
+    /// It is a CORS preflight, which no rule challenges.
+    pub is_preflight: bool,
     /// Nobody can be held any more.
     pub crowded: bool,
 }
@@ -119,6 +121,7 @@ pub fn case() -> impl Strategy<Value = Case> {
         1 => Just(Action::Tag),
         1 => Just(Action::Log),
         1 => Just(Action::Allow),
+        2 => Just(Action::Challenge),
     ];
     let cost = prop_oneof![
         6 => Just(Costs::Fixed(1)),
@@ -192,18 +195,22 @@ pub fn ask() -> impl Strategy<Value = Ask> {
         says,
         answer,
         prop::bool::weighted(0.2),
+        prop::bool::weighted(0.3),
     )
-        .prop_map(|(after, path, client, header, cost, answer, crowded)| Ask {
-            after,
-            path,
-            client,
-            header,
-            cost,
-            status: answer.0,
-            answer_cost: answer.1,
-            lag: answer.2,
-            crowded,
-        })
+        .prop_map(
+            |(after, path, client, header, cost, answer, crowded, is_preflight)| Ask {
+                after,
+                path,
+                client,
+                header,
+                cost,
+                status: answer.0,
+                answer_cost: answer.1,
+                lag: answer.2,
+                is_preflight,
+                crowded,
+            },
+        )
 }
 
 // === impl Case ===
@@ -329,6 +336,12 @@ fn env() -> ExprEnv<'static> {
 impl Ask {
     pub fn facts<T>(&self, now: Timestamp, then: impl FnOnce(&RequestFacts<'_>) -> T) -> T {
         let mut request = http::Request::get(self.path).header("host", "a.example");
+        if self.is_preflight {
+            request = request
+                .method("OPTIONS")
+                .header("origin", "https://b.example")
+                .header("access-control-request-method", "POST");
+        }
         if let Some(value) = self.header {
             request = request.header("x-k", value);
         }

@@ -47,12 +47,16 @@ impl Naive {
         for at in 0..self.rules.len() {
             let tried = self.candidate(at, ask, now, &mut outcome);
             let stand = self.meet(Who::rule(at), ask, now, &mut outcome);
-            outcome.compare(at, tried, &stand);
+            let passes = self.rules[at].lets_pass(ask);
+            outcome.compare(at, tried.filter(|_| !passes), &stand);
             let dry_run = self.rules[at].dry_run;
             match stand {
                 Stand::Aside | Stand::Pass => {}
                 Stand::Queue(_) if dry_run => {}
-                Stand::Queue(wait) => outcome.queue(at, wait),
+                Stand::Queue(wait) => outcome.queue(at, wait, passes),
+                Stand::Act(_) if passes => {
+                    outcome.unchallenged.get_or_insert(RuleIndex(at as u16));
+                }
                 Stand::Act(wait) => {
                     if self.act(at, wait, ask, now, &mut outcome) {
                         break;
@@ -176,14 +180,14 @@ impl Naive {
                 self.pretend(at + 1, ask, now, outcome);
             }
             Action::Close => outcome.stop(Verdict::Close { rule }),
-            Action::Block | Action::Tarpit => {
+            Action::Block | Action::Tarpit | Action::Challenge => {
                 let longest = self.longest(wait, at, ask, now, &mut outcome.quotas);
                 let held = if case.action == Action::Tarpit {
                     MAX_DELAY
                 } else {
                     0
                 };
-                outcome.refuse(rule, longest, held);
+                outcome.refuse(rule, case.action, longest, held);
             }
         }
         case.ends()
@@ -210,8 +214,13 @@ impl Naive {
         let stand = known.look(&rule, ask, now);
         if known.until(now).is_none() && counts {
             let cost = rule.asked_cost(ask);
-            let charged = known.count(&rule, &stand, now, cost, pretends);
-            if charged && rule.algorithm() == Some(Algorithm::Concurrency) {
+            let holds = rule.algorithm() == Some(Algorithm::Concurrency);
+            let charged = if holds && rule.lets_pass(ask) {
+                known.charge(&rule, now, cost, pretends)
+            } else {
+                known.count(&rule, &stand, now, cost, pretends)
+            };
+            if charged && holds {
                 outcome.places.push((who, key, now, cost));
             }
         }
@@ -243,7 +252,7 @@ impl Naive {
         for at in first..self.rules.len() {
             let rule = &self.rules[at];
             let pretends = matches!(rule.action, Action::Shadow | Action::Divert);
-            let cuts = !pretends && rule.ends();
+            let cuts = !pretends && rule.ends() && !rule.lets_pass(ask);
             if cuts && matches!(rule.without_counter(ask), Some(Stand::Act(_))) {
                 break;
             }
@@ -266,11 +275,11 @@ impl Naive {
         let mut longest = first.map(seconds);
         for at in (0..self.rules.len()).filter(|at| *at != own) {
             let rule = &self.rules[at];
-            let refuses = matches!(rule.action, Action::Block | Action::Tarpit) && !rule.dry_run;
+            let refuses = rule.refuses() && !rule.lets_pass(ask);
             if let Some(stand) = rule.without_counter(ask) {
                 match stand {
                     Stand::Act(_) if refuses => return None,
-                    Stand::Act(_) if rule.ends() => break,
+                    Stand::Act(_) if rule.ends() && !rule.lets_pass(ask) => break,
                     _ => continue,
                 }
             }
@@ -324,6 +333,20 @@ impl Who {
 }
 
 impl Case {
+    /// Whether a request that the rule would challenge passes.
+    fn lets_pass(&self, ask: &Ask) -> bool {
+        let challenges = self.action == Action::Challenge && !self.dry_run;
+        challenges && ask.is_preflight && self.stops(ask)
+    }
+
+    fn refuses(&self) -> bool {
+        let refuses = matches!(
+            self.action,
+            Action::Block | Action::Tarpit | Action::Challenge
+        );
+        refuses && !self.dry_run
+    }
+
     fn stops(&self, ask: &Ask) -> bool {
         self.stops.contains(&ask.path)
     }

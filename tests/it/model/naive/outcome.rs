@@ -17,6 +17,8 @@ pub struct Outcome {
     pub verdict: Verdict,
     pub hold: Duration,
     pub queued: Option<RuleIndex>,
+    /// The first rule that would have challenged it.
+    pub unchallenged: Option<RuleIndex>,
     pub tags: Vec<RuleIndex>,
     pub credit: Option<DecidedBy>,
     pub quotas: Vec<QuotaStatus>,
@@ -57,6 +59,7 @@ impl Outcome {
             verdict: Verdict::Forward,
             hold: Duration::ZERO,
             queued: None,
+            unchallenged: None,
             tags: Vec::new(),
             credit: None,
             quotas: Vec::new(),
@@ -75,12 +78,16 @@ impl Outcome {
             RuleEventKind::CandidatePasses => Some((mark.rule, false)),
             _ => None,
         };
-        let blocks = matches!(decision.verdict, Verdict::Block { .. });
+        let blocks = matches!(
+            decision.verdict,
+            Verdict::Block { .. } | Verdict::Challenge { .. }
+        );
         let refused = decision.refused_for.filter(|_| blocks).map(seconds);
         Self {
             verdict: decision.verdict,
             hold: decision.hold,
             queued: decision.queued,
+            unchallenged: decision.unchallenged,
             tags: decision.tags.clone(),
             credit: decision.decided_by,
             quotas: decision.quotas.to_vec(),
@@ -107,9 +114,11 @@ impl Outcome {
     }
 
     /// A place is taken when the request is decided; several waits: the longest.
-    pub fn queue(&mut self, at: usize, wait: Duration) {
+    pub fn queue(&mut self, at: usize, wait: Duration, passes: bool) {
         self.hold = self.hold.max(wait);
-        self.queued.get_or_insert(RuleIndex(at as u16));
+        if !passes {
+            self.queued.get_or_insert(RuleIndex(at as u16));
+        }
     }
 
     /// A request that is stopped waits for nothing.
@@ -120,9 +129,12 @@ impl Outcome {
     }
 
     /// `Retry-After` counts from the answer.
-    pub fn refuse(&mut self, rule: RuleIndex, wait: Option<u64>, held: u64) {
+    pub fn refuse(&mut self, rule: RuleIndex, action: Action, wait: Option<u64>, held: u64) {
         let retry_after = wait.map(|wait| wait.saturating_sub(held).max(1));
-        self.stop(Verdict::Block { rule, retry_after });
+        self.stop(match action {
+            Action::Challenge => Verdict::Challenge { rule, retry_after },
+            _ => Verdict::Block { rule, retry_after },
+        });
         self.hold = Duration::from_secs(held);
         self.refused = wait;
     }
@@ -132,7 +144,9 @@ impl Outcome {
         if let Some(rule) = self.queued.take() {
             let at = usize::from(rule.0);
             self.leave_queue(rule, &rules[at]);
-        } else if let Verdict::Block { retry_after, .. } = &mut self.verdict {
+        } else if let Verdict::Block { retry_after, .. } | Verdict::Challenge { retry_after, .. } =
+            &mut self.verdict
+        {
             *retry_after = self.refused;
         }
         self.hold = Duration::ZERO;
@@ -164,11 +178,11 @@ impl Outcome {
             Action::Shadow => self.verdict = Verdict::Shadow { rule },
             Action::Divert => self.verdict = Verdict::Divert { rule },
             Action::Close => self.verdict = Verdict::Close { rule },
-            Action::Block | Action::Tarpit => {
+            Action::Block | Action::Tarpit | Action::Challenge => {
                 let limiter = case.limiter.unwrap();
                 let next = limiter.period / limiter.limit as u32;
                 let empty = seconds(self.hold + next);
-                self.refuse(rule, Some(empty), 0);
+                self.refuse(rule, action, Some(empty), 0);
                 for quota in self.quotas.iter_mut().filter(|quota| quota.rule == rule) {
                     (quota.remaining, quota.reset) = (0, empty);
                 }
