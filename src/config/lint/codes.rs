@@ -93,6 +93,12 @@ lint_codes! {
         "The gateway gives clients cookies without `server.secret_file`, so a restart ends them."
     UnsavedCounters "unsaved-counters"
         "The folder of `store.snapshot` does not exist, so a restart loses all counters."
+    ChallengeNoClearanceLimit "challenge-no-clearance-limit"
+        "No rule limits what a client can do with the clearance of one solution."
+    ChallengeApi "challenge-api"
+        "A challenge applies to an API, whose clients see no page."
+    ChallengePlainListener "challenge-plain-listener"
+        "Clients of a listener without TLS cannot solve challenges and are blocked."
     RestartNeeded "restart-needed"
         "A reload cannot change this setting."
 }

@@ -27,7 +27,8 @@ pub(super) fn warn(
     }
     let has_client = parts.iter().any(|part| has(part, FieldSpread::PerClient));
     behind_a_proxy(case, file, warnings);
-    let bans_many = case.bans() && !has_client;
+    // The worst that a challenge does to an innocent client is a delay.
+    let bans_many = case.bans() && !has_client && case.rule.action != Action::Challenge;
     let is_own = |id| by_id(id).spread != FieldSpread::Shared;
     if bans_many && !parts.iter().any(|part| reads(part, is_own)) {
         shared(case, warnings);

@@ -5,6 +5,7 @@
 //! disabled rule gets none. Each has a code in [`LintCode::TABLE`]. A note has no code: a setting in the file removes it.
 
 mod allow;
+mod challenge;
 mod codes;
 mod counting;
 mod implies;
@@ -83,6 +84,7 @@ pub(super) fn warn(compiled: &CompiledConfig<'_>, out: &mut Diagnostics) {
             values::warn(parsed, &mut warnings);
         }
         reads::warn(rule, compiled, &mut warnings);
+        challenge::warn(rule, &rules, file, &mut warnings);
         counting::warn(rule, &rules, file, &mut warnings);
         store_mode::note(rule, file, &mut warnings);
     }

@@ -28,7 +28,9 @@ fn unreachable(rule: &LintedRule<'_>, earlier: &[LintedRule<'_>], warnings: &mut
         return;
     };
     let ends = |other: &&LintedRule<'_>| {
-        other.rule.limiter.is_none() && other.rule.action.is_terminal() && !other.rule.dry_run
+        // A challenge lets requests with a clearance pass.
+        let ends = other.rule.action.is_terminal() && other.rule.action != Action::Challenge;
+        other.rule.limiter.is_none() && ends && !other.rule.dry_run
     };
     let mut before = earlier.iter().filter(ends);
     let hides = |other: &&LintedRule<'_>| other.stops().is_some_and(|wide| covers(wide, stops));
@@ -61,8 +63,8 @@ fn denies_everything(
     warnings: &mut Warnings<'_>,
 ) {
     let rule = linted.rule;
-    // A rule with its own response, such as a maintenance page, is intended.
-    let meant = linted.written.response.is_some();
+    // A rule with its own response, such as a maintenance page, is intended, and a challenge can be solved.
+    let meant = linted.written.response.is_some() || rule.action == Action::Challenge;
     let denies = !meant && rule.limiter.is_none() && rule.action.is_terminal() && !rule.dry_run;
     let allows = |other: &LintedRule<'_>| other.rule.action == Action::Allow;
     let exempt = allows(linted) || earlier.iter().any(allows);

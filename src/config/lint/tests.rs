@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod allow;
+mod challenge;
 mod counting;
 mod implies;
 mod keys;
