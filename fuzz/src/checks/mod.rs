@@ -10,6 +10,7 @@ mod cookies_and_query;
 mod credential;
 mod expression;
 mod form;
+mod form_echo;
 mod forwarding;
 mod path;
 mod proxy_header;
@@ -27,6 +28,7 @@ pub use cookies_and_query::cookies_and_query;
 pub use credential::credential;
 pub use expression::expression;
 pub use form::form;
+pub use form_echo::form_echo;
 pub use forwarding::forwarding;
 pub use path::path;
 pub use proxy_header::proxy_header;
@@ -39,7 +41,7 @@ pub use template::template;
 pub type Check = fn(&[u8]);
 
 /// All checks, with the names of their targets.
-pub const ALL: [(&str, Check); 14] = [
+pub const ALL: [(&str, Check); 15] = [
     ("answer", answer),
     ("client_hello", client_hello),
     ("configuration", configuration),
@@ -47,6 +49,7 @@ pub const ALL: [(&str, Check); 14] = [
     ("credential", credential),
     ("expression", expression),
     ("form", form),
+    ("form_echo", form_echo),
     ("forwarding", forwarding),
     ("path", path),
     ("proxy_header", proxy_header),

@@ -78,7 +78,7 @@ fn forward(parts: &Parts, head: &RequestHead<'_>, path: &ForwardPath, trusted: b
             https: head.secure,
             request_id: "0123456789abcdef",
             rules: "login,search",
-            challenge: "",
+            challenge: "login/site",
             credentials: None,
         },
         body: body(head),
