@@ -10,6 +10,8 @@
 
 mod actions;
 mod bodies;
+mod browser;
+mod challenge;
 mod check;
 mod client_certs;
 mod crowd;

@@ -138,8 +138,19 @@ impl Client {
         Answers((0..count).map(|_| self.send()).collect())
     }
 
+    /// Sends the request with a body as it is written on the wire.
+    pub fn raw_body(&self, body: &[u8]) -> Answer {
+        let mut bytes = self.head().into_bytes();
+        bytes.extend_from_slice(body);
+        Answer::parse(&self.raw(&bytes))
+    }
+
     /// Sends the request.
     pub fn send(&self) -> Answer {
+        self.raw_body(&self.body)
+    }
+
+    fn head(&self) -> String {
         let (method, target) = &self.request;
         let mut head = format!("{method} {target} HTTP/1.1\r\nconnection: close\r\n");
         if !self.headers.iter().any(|(name, _)| name == "host") {
@@ -151,9 +162,7 @@ impl Client {
         if !self.body.is_empty() {
             head.push_str(&format!("content-length: {}\r\n", self.body.len()));
         }
-        let mut bytes = (head + "\r\n").into_bytes();
-        bytes.extend_from_slice(&self.body);
-        Answer::parse(&self.raw(&bytes))
+        head + "\r\n"
     }
 
     /// Sends bytes as they are and gives all that comes back until the gateway closes.

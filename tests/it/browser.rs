@@ -1,0 +1,10 @@
+//! Tests in headless Chromium, over real TLS against the real gateway.
+//!
+//! They need the Debian packages `chromium` and `chromium-driver`, which `./test` installs.
+
+mod challenge;
+mod driver;
+mod element;
+
+pub use driver::Browser;
+pub use element::Element;
