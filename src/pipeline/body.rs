@@ -85,9 +85,9 @@ pub async fn read(
     max: u64,
 ) -> (DiscardedBody, Option<Vec<u8>>) {
     // An HTTP/2 client that waits for 100 Continue never gets one.
-    let waits =
+    let expects =
         request.info.headers.contains_key(EXPECT) && request.info.version == Version::HTTP_2;
-    if waits && !incoming.is_end_stream() {
+    if expects && !incoming.is_begun() && !incoming.is_end_stream() {
         return (discard(request, incoming).await, None);
     }
     let mut content = Vec::new();

@@ -13,9 +13,6 @@ use crate::facts::RequestFacts;
 use crate::listen::RequestBody;
 use crate::snapshot::Snapshot;
 
-/// The longest form that a page sends again, in bytes.
-const LONGEST_FORM: u64 = 16 << 10;
-
 /// Responds with a challenge of `rule`.
 pub async fn challenge(
     request: &RequestContext<'_, '_>,
@@ -25,8 +22,12 @@ pub async fn challenge(
 ) -> HandledResponse {
     let (info, facts, snapshot) = (request.info, request.facts, request.snapshot());
     let audience = audience(info, facts);
-    let (rest, audience) = if audience.can_repeat(info) {
-        let (rest, form) = body::read(request, incoming, LONGEST_FORM).await;
+    // A form counts as an inspected body as long as it is held.
+    let most = snapshot.settings.inspect_body;
+    let budget = &request.state.core.live.process.inspected;
+    let reservation = budget.reserve(if audience.can_repeat(info) { most } else { 0 });
+    let (rest, audience) = if audience.can_repeat(info) && reservation.is_some() {
+        let (rest, form) = body::read(request, incoming, most as u64).await;
         (rest, ChallengeAudience::repeating(form.as_deref()))
     } else {
         (body::discard(request, incoming).await, audience)
