@@ -42,6 +42,7 @@ use self::challenge_endpoint::ChallengeRequest;
 pub use self::core::CoreState;
 use self::request_context::RequestContext;
 use self::request_state::{DetachOnDisconnect, LoggedBody, RequestState};
+use self::respond::HandledResponse;
 use self::tunnel::TunnelClient;
 use crate::action::{GatewayError, RequestInfo};
 use crate::decision::Verdict;
@@ -135,7 +136,7 @@ async fn request(
     }
     request.decide().await;
     hold::hold(&mut request).await;
-    let mut handled = match request.decision.verdict {
+    let handled = match request.decision.verdict {
         Verdict::Block { rule, retry_after } => {
             respond::block(&request, incoming, rule, retry_after).await
         }
@@ -152,12 +153,21 @@ async fn request(
         }
         Verdict::Forward | Verdict::Divert { .. } => request.forward(incoming, tunnel).await,
     };
+    Some(finish(&mut request, handled, route))
+}
+
+/// settle → quota headers → the route's changes → the cookie of a known client.
+fn finish(
+    request: &mut RequestContext<'_, '_>,
+    mut handled: HandledResponse,
+    route: Option<imitate::Route<'_>>,
+) -> Response<LoggedBody> {
     request.settle(&handled);
-    imitate::learn(&request, &handled);
-    handled.add_quota_headers(snapshot, &request.decision);
+    imitate::learn(request, &handled);
+    handled.add_quota_headers(request.snapshot(), &request.decision);
     let (edits, cookie) = (handled.edits(route), request.issue_cookie(&handled));
-    let response = edited(request.start_response(handled), edits, &head);
-    Some(with_cookie(response, cookie))
+    let response = edited(request.start_response(handled), edits, request.facts.head);
+    with_cookie(response, cookie)
 }
 
 /// Serves the path of challenges, or reads the body for the rules. `Continue` has the body for the later stages.

@@ -4,6 +4,7 @@
 //! results. Live traffic and every tool call these functions.
 
 mod body_need;
+mod candidate_step;
 mod compiled_rule;
 mod cost;
 mod decide;

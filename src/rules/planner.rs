@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::compiled_rule::CompiledRule;
 use super::index::PrefilterIndex;
-use super::{CandidateLimit, Plan, Rule, RuleCost, RuleScope, RuleSet, Step, StepOp};
+use super::{Plan, Rule, RuleCost, RuleScope, RuleSet, Step, StepOp};
 use crate::decision::{Action, RuleIndex};
 use crate::expr::{EvalContext, FieldFacts, FieldMemo, Predicate};
 use crate::limit::Limiter;
@@ -260,7 +260,7 @@ impl Rule {
 
     /// The operation for a request that is not counted now: a throttled key is mitigated while one
     /// more unit would not fit, a banned key until its ban ends.
-    fn uncounted_op(&self) -> StepOp {
+    pub(super) fn uncounted_op(&self) -> StepOp {
         if self.ban.is_never() {
             StepOp::Peek
         } else {
@@ -385,28 +385,5 @@ impl Plan {
             0 => step.limiter,
             _ => jitter.draw(step.limiter, rule.id.identity, key, facts),
         }
-    }
-}
-
-// === impl Step ===
-
-impl Step {
-    /// A copy of the step for the rule's candidate. `None` if the candidate has no part in the request.
-    fn candidate_step(&self, rule: &Rule, candidate: CandidateLimit) -> Option<Step> {
-        let op = match self.op {
-            StepOp::Peek if !self.mitigates => return None,
-            StepOp::Peek => rule.uncounted_op(),
-            op => op,
-        };
-        Some(Step {
-            id: candidate.id,
-            limiter: candidate.limiter,
-            op,
-            candidate: true,
-            is_terminal: false,
-            peek_after_end: false,
-            mode: self.mode.for_limiter(&candidate.limiter),
-            ..self.clone()
-        })
     }
 }

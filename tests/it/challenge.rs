@@ -236,7 +236,7 @@ limit = 1
 action = "challenge"
 "#;
     let origin = Origin::answering(|_| {
-        std::thread::sleep(Duration::from_millis(700));
+        std::thread::sleep(Duration::from_secs(2));
         b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_vec()
     });
     let gateway = Running::with_origin(origin, rules);

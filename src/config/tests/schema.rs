@@ -110,7 +110,7 @@ proptest! {
 #[test]
 fn every_setting_is_described_once() {
     let root = schema::root();
-    assert_eq!(root.keys.len(), 15);
+    assert_eq!(root.keys.len(), 16);
     let rules = root.keys.iter().find(|key| key.name == "rules").unwrap();
     let ValueSchema::List { item, .. } = &rules.shape else {
         panic!("{:?}", rules.shape);

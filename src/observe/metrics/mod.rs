@@ -4,6 +4,7 @@
 //! data from a client.
 
 mod handles;
+mod rule_series;
 mod series;
 
 use std::collections::BTreeMap;
@@ -20,7 +21,6 @@ pub use handles::{
 pub use series::{HISTOGRAM_BOUNDS, Histogram, MetricCounter};
 
 use super::AbortReason;
-use crate::decision::Action;
 use handles::{CLASSES, METHODS};
 use series::MetricFamily;
 
@@ -186,64 +186,6 @@ impl Metrics {
     pub fn count_known_client(&self, result: KnownClientResult) {
         let count = self.known_clients.get(result as usize);
         count.into_iter().for_each(MetricCounter::inc);
-    }
-
-    /// Returns the handles of a rule and creates its series. A rule of this name keeps its values. `candidate`
-    /// is set if the rule has one.
-    pub fn rule(&self, name: &str, action: &'static str, candidate: bool) -> RuleMetrics {
-        let (all, rule) = (&self.families, ("rule", name));
-        let matched = |phase| all.rule_matched.series(&[rule, ("phase", phase)]);
-        let divergence = |live, candidate| {
-            let labels = [rule, ("live", live), ("candidate", candidate)];
-            all.rule_divergence.series(&labels)
-        };
-        RuleMetrics {
-            matched_count: matched("count"),
-            matched_mitigate: matched("mitigate"),
-            mitigated: all.rule_mitigated.series(&[rule, ("action", action)]),
-            would_mitigate: all.rule_would_mitigate.series(&[rule]),
-            divergence: candidate.then(|| CandidateDivergence {
-                mitigates: divergence("pass", "act"),
-                admits: divergence("act", "pass"),
-            }),
-            challenges: (action == Action::Challenge.name()).then(|| all.challenges(name)),
-            keys: all.store_keys.series(&[rule]),
-            usage: None,
-        }
-    }
-
-    /// Returns the handles of a rule without a key and creates its series. `has_ratio` is whether it has a total.
-    pub fn rule_usage(&self, name: &str, has_ratio: bool) -> RuleUsage {
-        let rule = [("rule", name)];
-        RuleUsage {
-            count: self.families.rule_count.series(&rule),
-            total: has_ratio.then(|| self.families.rule_total.series(&rule)),
-        }
-    }
-
-    /// Removes the series of [`Metrics::rule_usage`] except those of `counts` and `totals`.
-    pub fn keep_usage(&self, counts: &[&str], totals: &[&str]) {
-        let counts: Vec<[&str; 1]> = counts.iter().map(|name| [*name]).collect();
-        let totals: Vec<[&str; 1]> = totals.iter().map(|name| [*name]).collect();
-        self.families.rule_count.keep(&counts);
-        self.families.rule_total.keep(&totals);
-    }
-
-    /// Removes the series of all rules except `names`.
-    pub fn keep_rules(&self, names: &[&str]) {
-        let names: Vec<[&str; 1]> = names.iter().map(|name| [*name]).collect();
-        let all = &self.families;
-        for family in [
-            &all.rule_matched,
-            &all.rule_mitigated,
-            &all.rule_would_mitigate,
-            &all.rule_divergence,
-        ] {
-            family.keep(&names);
-        }
-        all.store_keys.keep(&names);
-        let names: Vec<[&str; 1]> = names.into_iter().chain([[""]]).collect();
-        all.challenges.keep(&names);
     }
 
     /// Returns the handles of a listener. A listener with this address keeps its values.
