@@ -243,17 +243,10 @@ action = "challenge"
     let client = gateway.tls_client();
     let busy = client.clone().get("/p");
     let slow = std::thread::spawn(move || busy.send().status);
-    crate::harness::wait_until("the slot is taken", || {
-        gateway.origin.count() == 1 || {
-            client
-                .clone()
-                .get("/p")
-                .send()
-                .header("x-lockgate-challenge")
-                .is_some()
-        }
-    });
-    let challenge = Challenge::of(&client.clone().get("/p").send());
+    crate::harness::wait_until("the slot is taken", || gateway.origin.count() == 1);
+    let refused = client.clone().get("/p").send();
+    assert_eq!(refused.status, 429, "{}", gateway.origin.count());
+    let challenge = Challenge::of(&refused);
     let cookie = clearance(&post(&client, &challenge.solve()));
     let cleared = client.clone().header("cookie", &cookie);
     assert_eq!(cleared.get("/p").send().status, 200);
