@@ -1,8 +1,8 @@
 //! The data behind a shard's lock: the counters and bans of a subset of the keys.
 //!
-//! Every key has an entry in the table, so `max_keys`, expiry and eviction work alike for all algorithms. A
-//! large counter (sub-windows, a log, leases, the two counters of a ratio) is kept outside the table; its entry holds a handle, and the
-//! counter is freed with its entry.
+//! Every key has an entry in the table, so `max_keys`, expiry and eviction work alike for all algorithms. A large
+//! counter (sub-windows, a log, leases, the two counters of a ratio) is kept outside the table; its entry holds a
+//! handle, and the counter is freed with its entry.
 //!
 //! All logs together take at most `max_log_bytes`, and so do all sub-windows. Without memory for its log, a key
 //! is counted in sixty sub-windows, and without memory for those in the three words of its entry, as a sliding

@@ -17,10 +17,10 @@ use crate::store::{Store, StoreBounds, StoreHandle};
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A gateway of one core.
-struct TestNode(Rc<StoreHandle>);
+pub(super) struct TestNode(Rc<StoreHandle>);
 
 impl TestNode {
-    async fn start(url: &str) -> Self {
+    pub(super) async fn start(url: &str) -> Self {
         let settings = super::RedisSettings {
             timeout: Duration::from_millis(500),
             ..settings(url)
@@ -41,21 +41,31 @@ impl TestNode {
         result
     }
 
-    async fn run(&self, step: &Step, key: &str) -> StepResult {
+    pub(super) async fn run(&self, step: &Step, key: &str) -> StepResult {
         let result = self.apply(&plan([(key, step.clone())])).await;
         result.steps[0]
     }
 
-    async fn admits(&self, step: &Step, key: &str) -> bool {
+    pub(super) async fn admits(&self, step: &Step, key: &str) -> bool {
         self.run(step, key).await.status == KeyStatus::Within
     }
 
-    fn is_down(&self) -> bool {
+    pub(super) fn is_down(&self) -> bool {
         self.0.counters().unwrap().is_down()
+    }
+
+    /// The number of nodes that this one knows.
+    pub(super) fn fleet_size(&self) -> u32 {
+        self.0.counters().unwrap().fleet().nodes
+    }
+
+    /// Leaves the fleet.
+    pub(super) async fn finish(&self) {
+        self.0.finish().await;
     }
 }
 
-async fn three_nodes(server: &TestServer) -> [TestNode; 3] {
+pub(super) async fn three_nodes(server: &TestServer) -> [TestNode; 3] {
     let url = server.url();
     let nodes = [
         TestNode::start(&url).await,
@@ -63,8 +73,7 @@ async fn three_nodes(server: &TestServer) -> [TestNode; 3] {
         TestNode::start(&url).await,
     ];
     until("every node knows the fleet", async || {
-        let fleet = |node: &TestNode| node.0.counters().unwrap().fleet().nodes;
-        nodes.iter().all(|node| fleet(node) == 3)
+        nodes.iter().all(|node| node.fleet_size() == 3)
     })
     .await;
     nodes
@@ -79,14 +88,14 @@ fn step(name: &str, algorithm: Algorithm, limit: u64) -> Step {
     }
 }
 
-fn banning(name: &str, limit: u64) -> Step {
+pub(super) fn banning(name: &str, limit: u64) -> Step {
     Step {
         ban: BanLength::For(DAY),
         ..step(name, Algorithm::SlidingWindow, limit)
     }
 }
 
-async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
+pub(super) async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
     for _ in 0..1_000 {
         if is_true().await {
             return;
@@ -321,8 +330,7 @@ fn units_of_an_outage_ban_no_client() {
         let url = server.url();
         let [first, second] = [TestNode::start(&url).await, TestNode::start(&url).await];
         until("both nodes know the fleet", async || {
-            let fleet = |node: &TestNode| node.0.counters().unwrap().fleet().nodes;
-            [&first, &second].into_iter().all(|node| fleet(node) == 2)
+            [&first, &second].iter().all(|node| node.fleet_size() == 2)
         })
         .await;
         let rule = banning("async-outage", 100);
@@ -393,7 +401,7 @@ fn a_node_that_leaves_reports_what_is_left() {
         for _ in 0..10 {
             assert!(first.admits(&rule, "k").await);
         }
-        first.0.finish().await;
+        first.finish().await;
         until("the node has left", async || {
             second.0.counters().unwrap().fleet().nodes == 2
         })
@@ -426,7 +434,7 @@ fn a_node_that_leaves_reports_cold_keys() {
             assert!(first.admits(&rule, "k").await);
             assert!(first.admits(&rule, &format!("other {number}")).await);
         }
-        first.0.finish().await;
+        first.finish().await;
         let second = TestNode::start(&url).await;
         for _ in 0..25 {
             assert!(second.admits(&rule, "k").await);
