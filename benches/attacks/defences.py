@@ -34,7 +34,8 @@ def configuration(defence, row, ports, work):
         values |= {f"T{text.upper()}": f"{times.milliseconds(text)}ms" for text in ("1m", "10m", "1h")}
         return fill("haproxy.cfg.in", values), ["haproxy", "-db", "-f", "{}"]
     text = fill("gateway.toml.in", values | {"NETWORKS": "\n".join(f'"{net}" = {{ asn = {asn} }}' for net, asn in networks().items())})
-    rules = old_guide(times) if defence == "old guide" else presets(row, times, defence == "strict")
+    rules = {"old guide": lambda: old_guide(times), "challenge": lambda: CHALLENGE,
+             "preset": lambda: presets(row, times, False), "strict": lambda: presets(row, times, True)}[defence]()
     return text + rules.replace("@STALE@", str(ports["STALE"])), ["LOCKGATE", "run", "--config", "{}"]
 
 
@@ -95,6 +96,14 @@ def override(name, period, bans, times):
     ban = f"duration = {times.toml(bans[0])}" if len(bans) == 1 else f"escalate = [{', '.join(map(times.toml, bans))}]"
     return f"rules.{name} = {{ period = {times.toml(period)}, {ban} }}\n"
 
+
+# For the flood of wrong solutions: a challenge can be had at any time.
+CHALLENGE = """[challenge]
+[[rules]]
+name     = "logins"
+mitigate = 'http.request.method eq "POST" and http.request.uri.path eq "/login"'
+action   = "challenge"
+"""
 
 RETRY = """[[rules]]
 name      = "retry-loop"
