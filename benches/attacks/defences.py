@@ -79,17 +79,17 @@ def presets(row, times, strict):
         if strict:
             lines = lines.replace(f"ceiling = {row.ceiling}\n", "")
         text += f'[[protect]]\nkind = "{kind}"\n{lines}' + ("strict = true\n" if strict else "")
-        text += "".join(override(name, *bounds, times) for name, bounds in RULES[kind].items() if applies(name, row, strict))
+        text += "".join(override(name, *bounds, times) for name, bounds in RULES[kind].items() if applies(kind, name, row, strict))
         text += "\n"
     return text + RETRY.replace("@1m@", times.toml("1m"))
 
 
-def applies(name, row, strict):
+def applies(kind, name, row, strict):
     if strict and name in STRICT_DROPS:
         return False
     if name == "ceiling" and not row.ceiling:
         return False
-    return row.bind or name != "account-check"
+    return row.bind or kind != "login" or name not in ("account", "account-check")
 
 
 def override(name, period, bans, times):
