@@ -1,7 +1,7 @@
 """Honest users: what they want, and whether they get it.
 
 A user is *harmed* if it is refused, deceived or cannot solve a challenge, and so does not reach its goal. It is
-*challenged* if it met at least one challenge. Only users who arrive during the attack are reported.
+*challenged* if it met at least one challenge. Only users that arrive during the attack are reported.
 """
 
 import asyncio

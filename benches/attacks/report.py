@@ -83,7 +83,7 @@ def written(runs):
 
 def overview(runs_of):
     lines = ["## Leak and harmed users", "",
-             "Each cell: the share of the attack that reached the origin server / the share of honest users who were refused, deceived",
+             "Each cell: the share of the attack that reached the origin server / the share of honest users that were refused, deceived",
              "or could not solve, in per cent; with several seeds, the worst of each. **Missed** goals are marked. The last column has the",
              "figures of the design's simulation, presets; strict.", "",
              "| attack | " + " | ".join(defences.TITLES.values()) + " | goal | simulated |", "| --- " * (len(defences.TITLES) + 3) + "|"]
@@ -135,7 +135,7 @@ def bounds_text(bounds):
 
 def details(runs_of):
     lines = ["## Every run", "",
-             "Challenged: honest users who met a challenge. Acts after: from the first request of the attack to the first one that was",
+             "Challenged: honest users that met a challenge. Acts after: from the first request of the attack to the first one that was",
              "stopped, in the attack's time. Pairs: valid pairs that the attacker found; those where the origin server was told to ask for",
              "a second factor. Core-seconds: the attacker's CPU time for solutions, per attempt that reached the origin server.", "",
              "| attack | defence | seed | leak | harmed | challenged | acts after | pairs, asked | solutions, core-seconds per leak |",
