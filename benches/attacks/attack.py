@@ -1,4 +1,4 @@
-"""The attacker: what it sends, and when it is first stopped."""
+"""The attacker: what it sends, and from when on it is stopped."""
 
 import asyncio
 import time
@@ -8,6 +8,7 @@ import population
 from clients import HOST, Browser, Tool
 
 HITS = 0.005            # of the pairs that it tries are valid
+STREAK = 20             # stopped in a row: the defence acts
 ATTACK, OWN = ["x-bench: attack"], ["x-bench: own"]
 
 
@@ -23,7 +24,8 @@ class Bot:
 class Attack:
     def __init__(self, scene):
         self.scene, self.row, self.rng = scene, scene.row, scene.rng("attack")
-        self.sent, self.first_stop, self.stopped, self.errors = 0, None, 0, 0
+        self.sent, self.stopped, self.errors = 0, 0, 0
+        self.streak, self.streak_start, self.acts_after = 0, 0.0, None
         self.bots, self.own = [], []
 
     def schedule(self):
@@ -81,10 +83,15 @@ class Attack:
     def note(self, response):
         if not response.status:
             self.errors += 1
-        elif not response.reached:
+        elif response.reached:
+            self.streak = 0
+        else:
             self.stopped += 1
-            if self.first_stop is None:
-                self.first_stop = max(0.0, self.scene.now() - self.row.lead)
+            self.streak += 1
+            if self.streak == 1:
+                self.streak_start = max(0.0, self.scene.now() - self.row.lead)
+            if self.streak == STREAK and self.acts_after is None:
+                self.acts_after = self.streak_start
 
     def bot(self, number):
         return self.bots[number % len(self.bots)]
@@ -120,4 +127,4 @@ class Attack:
 
     def result(self):
         return {"sent": self.sent, "stopped": self.stopped, "errors": self.errors,
-                "acts_after": None if self.first_stop is None else self.first_stop}
+                "acts_after": self.acts_after}

@@ -33,7 +33,7 @@ class Figures:
         self.harmed = 100 * honest["harmed"] / max(1, honest["users"])
         self.challenged = 100 * honest["challenged"] / max(1, honest["users"])
         self.by_kind = honest["by_kind"]
-        self.acts_after = None if attack["acts_after"] is None else attack["acts_after"]
+        self.acts_after = attack["acts_after"]
         self.solved, self.solver_seconds = attack["solved"], attack["solver_seconds"]
         self.pairs = origin.get("pairs attack", 0)
         self.asked = origin.get("second factor attack", 0)
@@ -135,8 +135,8 @@ def bounds_text(bounds):
 
 def details(runs_of):
     lines = ["## Every run", "",
-             "Challenged: honest users that met a challenge. Acts after: from the first request of the attack to the first one that was",
-             "stopped, in the attack's time. Pairs: valid pairs that the attacker found; those where the origin server was told to ask for",
+             "Challenged: honest users that met a challenge. Acts after: from the first request of the attack to the first of twenty",
+             "in a row that were stopped, in the attack's time. Pairs: valid pairs that the attacker found; those where the origin server was told to ask for",
              "a second factor. Core-seconds: the attacker's CPU time for solutions, per attempt that reached the origin server.", "",
              "| attack | defence | seed | leak | harmed | challenged | acts after | pairs, asked | solutions, core-seconds per leak |",
              "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
