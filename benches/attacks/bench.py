@@ -49,7 +49,7 @@ class Bench:
         self.work, self.binary, self.children = Path(work), binary, []
         self.secret = secrets.token_bytes(32)
         (self.work / "secret").write_text(self.secret.hex() + "\n")
-        (self.work / "raw-secret").write_bytes(self.secret)
+        (self.work / "secret").chmod(0o600)
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
              "-subj", "/CN=shop.example", "-addext", "subjectAltName=DNS:shop.example",
