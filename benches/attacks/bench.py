@@ -18,6 +18,7 @@ sys.path.insert(0, str(HERE.parent / "compare"))
 
 import parts
 import defences
+import known
 
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", parts.ROOT / "target"))
 VENV = TARGET / "attacks-venv"
@@ -29,6 +30,7 @@ HEAD_START = 3
 
 
 def prepare(binary):
+    known.check()
     parts.PACKAGES = {tool: tool for tool in ("nginx", "haproxy", "openssl", "gcc")} | {"redis-server": "redis-server"}
     parts.install_packages()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -41,9 +41,9 @@ class Crowd:
             self.people.append(person)
 
     def inviters(self):
-        """Everybody has an account, one in twenty since today. Half of the new ones invite, 3 % of the others."""
+        """Everybody has an account, some since today. Half of the new ones invite, 3 % of the others."""
         for person in population.people(self.row, self.rng):
-            person.fresh = self.rng.random() >= 0.95
+            person.fresh = self.rng.random() < self.row.fresh
             if self.rng.random() < (0.5 if person.fresh else 0.03):
                 self.people.append(person)
 

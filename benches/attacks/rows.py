@@ -17,6 +17,7 @@ class Row:
     style: str = "browser"      # of the attacker's fingerprints: "tool", "browser", "two" or "fifty"
     per_second: float = 2.22    # honest users that arrive
     known: float = 0.6
+    fresh: float = 0.02         # of them, in rows of invitations: registered today
     no_js: float = 0.005
     apps: float = 0.0
     office: int = 60
@@ -57,9 +58,9 @@ ROWS = [
             design="21 / 0.16; 0 / 0.18"),
     replace(SLOW, name="4d", title="150 attempts an hour, for 20 min", goal="strict only", span=1_200, attempts=50, addresses=50,
             design="83 / 0.03; 0 / 0.18"),
-    replace(LOGIN, name="5", title="**solver**, 5,000 in 5 min", goal="solver", solver=True, span=300, attempts=5_000,
+    replace(LOGIN, name="5", title="**solver**, 5,000 in 5 min", goal="solver", solver=True, speed=6, span=300, attempts=5_000,
             design="100 / 0.22; 100 / 0.22"),
-    replace(SLOW, name="5b", title="solver, slow: 14/s for 4 min", goal="solver", solver=True, speed=6, span=240, attempts=3_333,
+    replace(SLOW, name="5b", title="solver, slow: 14/s for 4 min", goal="solver", solver=True, speed=4, span=240, attempts=3_333,
             addresses=3_333, design="99.7 / 0.61; 99.8 / 0.49"),
     replace(LOGIN, name="5c", title="solver, 50 addresses", goal="solver", solver=True, addresses=50, design="7.8 / 0.97; 7.8 / 0.97"),
     replace(LOGIN, name="6", title="dilution, 20 own accounts, 1:1", speed=6, own=1, design="0.29 / 0.22; 0 / 0.22"),
@@ -81,6 +82,8 @@ ROWS = [
         addresses=100, per_second=2.78, known=1, design="0.70 / 0.75; 0 / 0.75"),
     Row("10b", "the same, solver", "report", kind="invite", speed=60, lead=0, span=3_600, attempts=2_700, addresses=100, per_second=2.78,
         known=1, solver=True, design="100 / 0.75; 100 / 0.75"),
+    Row("10c", "as 10, one honest account in twenty is new today", "report", kind="invite", speed=60, lead=0, span=3_600, attempts=2_700,
+        addresses=100, per_second=2.78, known=1, fresh=0.05),
     Row("11", "retry loop at 10/s in the office of 60", "retry", kind="retry", speed=6, lead=0, span=600, attempts=6_000, addresses=20, mobile=0,
         per_second=0.333, style="tool", design="10.2 / 0"),
     replace(LOGIN, name="12", title="no attack, 3.3 logins/s, 10 min", goal="quiet", attempts=0, per_second=3.3, design="– / 0; – / 0.25"),
