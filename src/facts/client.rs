@@ -172,7 +172,7 @@ impl RequestFacts<'_> {
 
     /// [`RequestFacts::client_standing`] if the cookie was checked. `None` otherwise.
     pub fn checked_standing(&self) -> Option<ClientStanding> {
-        let checked = self.client_memo.cookie.get()?;
+        let checked = self.client_memo.get()?.cookie.get()?;
         Some(ClientStanding::of(checked.as_ref()))
     }
 
@@ -187,7 +187,7 @@ impl RequestFacts<'_> {
     /// What identifies the cookie of a known client.
     pub fn client_id(&self) -> Option<&CredentialId> {
         let cookie = self.known_cookie()?;
-        Some(self.client_memo.id.get_or_init(|| cookie.client_id()))
+        Some(self.memo().id.get_or_init(|| cookie.client_id()))
     }
 
     /// The seconds since the first success of a known client.
@@ -203,7 +203,7 @@ impl RequestFacts<'_> {
             Some(cookie.has_user(&self.credentials?.ring, user))
         };
         *self
-            .client_memo
+            .memo()
             .has_user
             .get_or_init(|| has_user().unwrap_or(false))
     }
@@ -211,17 +211,19 @@ impl RequestFacts<'_> {
     /// The user of the request. Read it before the request is forwarded, because the body is not kept. `None` if it
     /// is missing or empty.
     pub fn user(&self) -> Option<&[u8]> {
+        let known = self.known_clients()?;
         let read = || {
-            let mut sources = self.known_clients()?.sources.iter();
+            let mut sources = known.sources.iter();
             sources.find(|source| source.selects(self))?.user_of(self)
         };
-        self.client_memo.user.get_or_init(read).as_deref()
+        self.memo().user.get_or_init(read).as_deref()
     }
 
     /// What identifies the valid clearance of the client. `None` without one.
     pub fn clearance(&self) -> Option<&CredentialId> {
+        self.credentials?.clearance_lifetime?;
         let check = || self.check_clearance().map(|clearance| clearance.id());
-        self.client_memo.clearance.get_or_init(check).as_ref()
+        self.memo().clearance.get_or_init(check).as_ref()
     }
 
     /// What clearances and tokens of this connection are bound to.
@@ -236,13 +238,18 @@ impl RequestFacts<'_> {
     pub fn assume_known(&self, cookie: KnownCookie) -> bool {
         let is_possible = self.known_clients().is_some();
         let known = Some(KnownCheck::Known(cookie));
-        is_possible && self.client_memo.cookie.set(known).is_ok()
+        is_possible && self.memo().cookie.set(known).is_ok()
     }
 
     /// Treats the client as one with this clearance, for a simulation. Returns whether clients can have one.
     pub fn assume_clearance(&self, id: CredentialId) -> bool {
         let lifetime = self.credentials.and_then(|all| all.clearance_lifetime);
-        lifetime.is_some() && self.client_memo.clearance.set(Some(id)).is_ok()
+        lifetime.is_some() && self.memo().clearance.set(Some(id)).is_ok()
+    }
+
+    /// The memo, allocated on its first use: most requests need none.
+    fn memo(&self) -> &ClientMemo {
+        self.client_memo.get_or_init(Box::default)
     }
 
     fn known_clients(&self) -> Option<&KnownClients> {
@@ -263,7 +270,7 @@ impl RequestFacts<'_> {
                 known.lifetime,
             ))
         };
-        self.client_memo.cookie.get_or_init(check).as_ref()
+        self.memo().cookie.get_or_init(check).as_ref()
     }
 
     fn check_clearance(&self) -> Option<ClearanceCookie> {

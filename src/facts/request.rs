@@ -54,7 +54,7 @@ pub struct RequestFacts<'r> {
     pub geo: &'r dyn GeoSource,
     /// How the cookies of clients are checked. `None` if none are.
     pub credentials: Option<&'r ClientCredentials>,
-    pub(super) client_memo: ClientMemo,
+    pub(super) client_memo: OnceCell<Box<ClientMemo>>,
     cookies: ParsedPairs<Cookie<'r>>,
     arguments: ParsedPairs<Argument<'r>>,
     body: OnceCell<Box<InspectedBody>>,
@@ -111,7 +111,7 @@ impl<'r> RequestFacts<'r> {
             now,
             geo,
             credentials: None,
-            client_memo: ClientMemo::default(),
+            client_memo: OnceCell::new(),
             cookies: ParsedPairs::default(),
             arguments: ParsedPairs::default(),
             body: OnceCell::new(),
