@@ -26,6 +26,8 @@ pub(super) enum TokenKind {
     Atom(UnquotedLiteral),
     /// `$name`, without the dollar.
     List(Box<str>),
+    /// `@name`, without the at sign.
+    Named(Box<str>),
     /// Punctuation and symbolic operators.
     Sign(&'static str),
 }
@@ -74,6 +76,7 @@ impl<'a> Lexer<'a> {
             '"' => self.quoted(),
             'r' if hashes(trimmed).is_some() => self.raw(hashes(trimmed).unwrap_or(0)),
             '$' => self.list(),
+            '@' => self.named(),
             c if is_word(c) => self.word(),
             c => self.sign(c),
         }
@@ -157,6 +160,19 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    fn named(&mut self) {
+        let name = self.remaining_text().get(1..).unwrap_or("");
+        let len = name.find(|c: char| !is_named(c)).unwrap_or(name.len());
+        match name.get(..len) {
+            Some(name) if len > 0 => self.push(TokenKind::Named(name.into()), len + 1),
+            _ => self.fail(
+                1,
+                "`@` needs the name of an expression".into(),
+                Some("write `@login`, and define `login` in `[expressions]`"),
+            ),
+        }
+    }
+
     fn word(&mut self) {
         let rest = self.remaining_text();
         let len = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
@@ -233,4 +249,9 @@ fn is_map(name: &str) -> bool {
 
 fn is_list(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
+}
+
+/// Whether the name of an expression can contain `c`.
+fn is_named(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }

@@ -14,6 +14,7 @@ pub(crate) mod json;
 mod lex;
 mod lists;
 mod literal;
+mod named;
 mod order;
 mod outline;
 mod parse;
@@ -39,6 +40,7 @@ pub use explain::{ExplainedPart, PartKind, ReadValue, explain};
 pub use function::{FunctionSpec, functions};
 pub use lists::{ListEntry, ListTypeError, NamedList, NamedLists};
 pub use literal::canonical_network;
+pub use named::{ExprForm, NamedUse, expr_form, named_uses};
 pub use outline::{
     CallArgument, ExprOutline, GivenValue, TestOutline, TestRelation, TestSubject, WrittenValue,
     outline,

@@ -20,6 +20,7 @@ use super::error::{error, fail, no_item, no_set, turned_round, unknown_operator}
 use super::lex::lex;
 use super::lex::{Span, Token, TokenKind};
 use super::literal::{LiteralUse, decode};
+use super::named::not_inlined;
 
 /// The longest expression, in characters.
 const MAX_CHARS: usize = 4096;
@@ -59,6 +60,14 @@ fn whole<T>(source: &str, rule: fn(&mut Parser) -> Parsed<T>) -> Result<T, Vec<E
         )]);
     }
     let tokens = lex(source)?;
+    let named = tokens.iter().filter_map(|token| match &token.kind {
+        TokenKind::Named(name) => Some(not_inlined(name, token.span.clone())),
+        _ => None,
+    });
+    let named: Vec<ExprError> = named.collect();
+    if !named.is_empty() {
+        return Err(named);
+    }
     let mut parser = Parser {
         source,
         tokens: &tokens,
