@@ -12,6 +12,8 @@ use super::{Diagnostics, Spanned, Text, check_challenge};
 pub(super) fn file(file: &ConfigFile, out: &mut Diagnostics) {
     unique("rule", file.rules.iter().map(|rule| &rule.name), out);
     unique("upstream", file.upstreams.iter().map(|up| &up.name), out);
+    let expressions = file.expressions.iter().map(|one| &one.name);
+    unique("expression", expressions, out);
     unique("list", file.lists.iter().map(|list| &list.name), out);
     unique("response", file.responses.iter().map(|r| &r.name), out);
     upstreams_exist(file, out);

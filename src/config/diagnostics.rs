@@ -1,6 +1,7 @@
 //! The errors, warnings and notes of a file, each with a span and help.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::source::SourceFile;
@@ -166,6 +167,22 @@ impl Diagnostics {
     /// Returns whether there are errors, so that the file is unusable.
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|d| d.severity == Severity::Error)
+    }
+
+    /// Removes each warning that equals an earlier one except for its related spans.
+    pub(super) fn remove_repeated_warnings(&mut self) {
+        let mut seen = BTreeSet::new();
+        self.list.retain(|one| {
+            let key = (one.span.start, one.span.end, one.message.clone());
+            one.severity != Severity::Warning || seen.insert(key)
+        });
+    }
+
+    /// Returns whether there is an error at `span` with this message.
+    pub(super) fn has_error(&self, span: &Range<usize>, message: &str) -> bool {
+        let errors = self.list.iter().chain(&self.echoes);
+        let mut errors = errors.filter(|one| one.severity == Severity::Error);
+        errors.any(|one| one.span == *span && one.message == message)
     }
 
     /// Returns all diagnostics in file order.

@@ -16,6 +16,8 @@ pub mod schema;
 mod check;
 mod check_challenge;
 mod diagnostics;
+mod expr_text;
+mod expressions;
 mod include;
 mod limiter;
 pub mod lint;
@@ -33,6 +35,7 @@ mod vocabulary;
 
 pub use compile::{compile, is_secret, report_unopened, startup_settings};
 pub use diagnostics::{Diagnostic, Diagnostics, RelatedSpan, Severity};
+pub use expr_text::{ExprText, ExprUse, TextOrigin};
 pub use file::read;
 pub use lint::LintCode;
 pub use lookup::warn_unresolved_names;

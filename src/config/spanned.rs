@@ -34,39 +34,49 @@ impl Spanned<String> {
     /// Returns the span of the bytes `range` of the decoded value (TOML 1.1, "String"). A range
     /// includes an escape as a whole; an empty range stays empty.
     pub fn inner(&self, source: &ConfigSource, range: Range<usize>) -> Range<usize> {
-        let Some(literal) = source.text.get(self.span.clone()) else {
-            return self.span.clone();
-        };
-        let start = self.written_offset(literal, range.start);
-        if range.end <= range.start {
-            return start.start..start.start;
-        }
-        let last = self.written_offset(literal, range.end - 1);
-        start.start..last.end.max(start.start)
+        within_literal(&self.span, source, range)
     }
+}
 
-    /// Returns the bytes of the file that encode the value's byte at `offset`.
-    fn written_offset(&self, literal: &str, offset: usize) -> Range<usize> {
-        let (quotes, escapes) = (quotes(literal), literal.starts_with('"'));
-        let body_end = literal.len().saturating_sub(quotes);
-        let (mut written, mut decoded) = (quotes, 0);
-        if quotes == 3 {
-            // A newline directly after three opening quotes is not part of the value.
-            written += newline_len(literal.get(quotes..).unwrap_or_default());
-        }
-        while written < body_end {
-            let rest = literal.get(written..body_end).unwrap_or_default();
-            let (from, to) = first_piece(rest, escapes);
-            if offset < decoded + to {
-                let start = self.span.start + written;
-                return start..start + from;
-            }
-            written += from;
-            decoded += to;
-        }
-        let end = self.span.start + body_end;
-        end..end
+/// Returns the span of the bytes `range` of the string that the literal at `literal` encodes.
+pub(super) fn within_literal(
+    literal: &Range<usize>,
+    source: &ConfigSource,
+    range: Range<usize>,
+) -> Range<usize> {
+    let Some(text) = source.text.get(literal.clone()) else {
+        return literal.clone();
+    };
+    let start = written_offset(literal.start, text, range.start);
+    if range.end <= range.start {
+        return start.start..start.start;
     }
+    let last = written_offset(literal.start, text, range.end - 1);
+    start.start..last.end.max(start.start)
+}
+
+/// Returns the bytes of the file that encode the byte at `offset` of a string. Its literal starts at
+/// `file_offset`.
+fn written_offset(file_offset: usize, literal: &str, offset: usize) -> Range<usize> {
+    let (quotes, escapes) = (quotes(literal), literal.starts_with('"'));
+    let body_end = literal.len().saturating_sub(quotes);
+    let (mut written, mut decoded) = (quotes, 0);
+    if quotes == 3 {
+        // A newline directly after three opening quotes is not part of the value.
+        written += newline_len(literal.get(quotes..).unwrap_or_default());
+    }
+    while written < body_end {
+        let rest = literal.get(written..body_end).unwrap_or_default();
+        let (from, to) = first_piece(rest, escapes);
+        if offset < decoded + to {
+            let start = file_offset + written;
+            return start..start + from;
+        }
+        written += from;
+        decoded += to;
+    }
+    let end = file_offset + body_end;
+    end..end
 }
 
 /// Returns the length of a literal's opening quotes in bytes. A bare key is a value without quotes.

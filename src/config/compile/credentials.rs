@@ -2,7 +2,7 @@
 
 use super::keys::{KeyCompiler, report};
 use super::{CompileContext, secret};
-use crate::config::Text;
+use crate::config::ExprText;
 use crate::config::blueprint::CredentialBlueprint;
 use crate::config::file::ConfigFile;
 use crate::expr::{self, ExprEnv, ValueType};
@@ -10,8 +10,8 @@ use crate::facts::{KnownClients, SuccessSource};
 
 /// A source as written: by `[known_clients]`.
 struct WrittenSource<'a> {
-    success: &'a Text,
-    user: Option<&'a Text>,
+    success: &'a ExprText,
+    user: Option<&'a ExprText>,
 }
 
 /// Compiles the settings of cookies.
@@ -63,8 +63,7 @@ impl WrittenSource<'_> {
             lists: keys.lists,
             allow_response: true,
         };
-        let success = expr::predicate(&self.success.value, &env);
-        let success = success.map_err(|errors| report(self.success, errors, cx));
+        let success = compile_success(self.success, &env, cx);
         let user_fields = keys.fields.for_user();
         let env = ExprEnv {
             scheme: &user_fields,
@@ -73,7 +72,7 @@ impl WrittenSource<'_> {
         let user = self.user.map(|user| compile_user(user, &env, cx));
         Some(SuccessSource {
             request: None,
-            success: success.ok()?,
+            success: success?,
             user: match user {
                 Some(user) => Some(user?),
                 None => None,
@@ -82,11 +81,26 @@ impl WrittenSource<'_> {
     }
 }
 
+fn compile_success(
+    text: &ExprText,
+    env: &ExprEnv<'_>,
+    cx: &mut CompileContext<'_>,
+) -> Option<expr::Predicate> {
+    if text.is_broken() {
+        return None;
+    }
+    let success = expr::predicate(&text.value, env);
+    success.map_err(|errors| report(text, errors, cx)).ok()
+}
+
 fn compile_user(
-    text: &Text,
+    text: &ExprText,
     env: &ExprEnv<'_>,
     cx: &mut CompileContext<'_>,
 ) -> Option<expr::Scalar> {
+    if text.is_broken() {
+        return None;
+    }
     let user = expr::scalar(&text.value, env);
     let user = user.map_err(|errors| report(text, errors, cx)).ok()?;
     if user.ty() != ValueType::Bytes {

@@ -3,7 +3,7 @@
 use super::available_fields::AvailableFields;
 use super::{CompileContext, key_fields};
 use crate::config::file::ConfigFile;
-use crate::config::{LintCode, Text};
+use crate::config::{ExprText, LintCode, expressions};
 use crate::expr::{self, ExprEnv, NamedLists, ValueType};
 use crate::facts::client_ip::IpPrefixes;
 use crate::facts::fields;
@@ -45,7 +45,7 @@ impl<'a> KeyCompiler<'a> {
     }
 
     /// Compiles the parts of a key. `None` after an error.
-    pub fn parts(&self, texts: &[Text], cx: &mut CompileContext<'_>) -> Option<Vec<KeyPart>> {
+    pub fn parts(&self, texts: &[ExprText], cx: &mut CompileContext<'_>) -> Option<Vec<KeyPart>> {
         let parts = texts.iter().map(|text| self.part(text, cx));
         // Collect all parts first, so that every error is reported.
         let parts: Vec<_> = parts.collect();
@@ -54,7 +54,10 @@ impl<'a> KeyCompiler<'a> {
     }
 
     /// Compiles one part. `Ok(None)` if the part has no meaning in lockgate and is ignored.
-    fn part(&self, text: &Text, cx: &mut CompileContext<'_>) -> Result<Option<KeyPart>, ()> {
+    fn part(&self, text: &ExprText, cx: &mut CompileContext<'_>) -> Result<Option<KeyPart>, ()> {
+        if text.is_broken() {
+            return Err(());
+        }
         if text.value.trim() == "cf.colo.id" {
             let message = "`cf.colo.id` exists only on Cloudflare; this key part is ignored";
             cx.diagnostics
@@ -78,16 +81,7 @@ impl<'a> KeyCompiler<'a> {
     }
 }
 
-/// Reports the errors in an expression at their spans.
-pub fn report(text: &Text, errors: Vec<expr::ExprError>, cx: &mut CompileContext<'_>) {
-    for error in errors {
-        let list = error.message.starts_with("unknown list");
-        let span = text.inner(cx.source, error.span);
-        let diagnostic = match list {
-            // The name may be defined in a file that could not be read.
-            true => cx.diagnostics.unknown(span, error.message),
-            false => cx.diagnostics.error(span, error.message),
-        };
-        diagnostic.help.extend(error.help);
-    }
+/// Reports the errors in an expression where they were written.
+pub fn report(text: &ExprText, errors: Vec<expr::ExprError>, cx: &mut CompileContext<'_>) {
+    expressions::report(text, errors, cx.source, cx.diagnostics);
 }

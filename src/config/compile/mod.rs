@@ -7,6 +7,7 @@ mod authority;
 mod available_fields;
 mod challenge;
 mod credentials;
+mod expressions;
 mod geo;
 mod identity;
 mod key_fields;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::keys::{KeyCompiler, report};
 use super::responses::ResponseTemplates;
 use super::upstreams::UpstreamBlueprints;
-use super::{CompileContext, identity};
+use super::{CompileContext, expressions, identity};
 use crate::config::blueprint::RuleBlueprint;
 use crate::config::file::{self, ConfigFile};
-use crate::config::{Text, limiter};
+use crate::config::{ExprText, limiter};
 use crate::decision::RuleIndex;
 use crate::expr::{self, ExprEnv, Predicate};
 use crate::rules::{
@@ -39,12 +39,13 @@ pub struct RuleCompiler<'a> {
     pub shared_store: &'a file::RedisTableSettings,
 }
 
-/// Compiles the enabled rules. Disabled rules are only checked.
+/// Compiles the enabled rules. Disabled rules and named expressions are only checked.
 pub fn rules(
     file: &ConfigFile,
     shared: &RuleCompiler<'_>,
     cx: &mut CompileContext<'_>,
 ) -> CompiledRules {
+    expressions::check(&file.expressions, &shared.keys, cx);
     let mut set = Vec::new();
     let mut resources = Vec::new();
     let mut disabled = Vec::new();
@@ -184,10 +185,13 @@ impl RuleCompiler<'_> {
 
     fn predicate(
         &self,
-        text: &Text,
+        text: &ExprText,
         allow_response: bool,
         cx: &mut CompileContext<'_>,
     ) -> Option<Predicate> {
+        if text.is_broken() {
+            return None;
+        }
         let env = self.env(allow_response);
         expr::predicate(&text.value, &env)
             .map_err(|errors| report(text, errors, cx))

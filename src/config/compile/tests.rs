@@ -138,6 +138,21 @@ fn a_rule_keeps_its_identity_while_its_counting_settings_stay() {
     assert_ne!(identities(&tried("1s"))[1], identities(&tried("2s"))[1]);
 }
 
+#[test]
+fn a_named_key_has_the_identity_of_its_definition() {
+    let keyed = |part: &str| {
+        let names = "[expressions]\nhost = 'lower(http.host)'\nalias = '@host'\n";
+        let rule = rule("period = \"1m\"").replace("\"ip.src\"", &format!("'{part}'"));
+        compile(&format!("{names}{rule}"))
+            .unwrap()
+            .rules
+            .identities()
+    };
+    assert_eq!(keyed("@host"), keyed("lower(http.host)"));
+    assert_eq!(keyed("@alias"), keyed("lower(http.host)"));
+    assert_ne!(keyed("@host"), keyed("http.host"));
+}
+
 /// If an identity changes, the rule loses every counter and ban at the next start.
 #[test]
 fn identities_never_change() {

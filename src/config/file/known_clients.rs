@@ -9,7 +9,7 @@ use toml::de::DeValue;
 use crate::config::scalar::{SettingType, ValueError, between, duration, filled, text};
 use crate::config::schema::ExampleValue;
 use crate::config::section::SectionReader;
-use crate::config::{Spanned, Text};
+use crate::config::{ExprText, Spanned};
 use crate::facts::host;
 
 /// `[known_clients]`.
@@ -18,13 +18,22 @@ pub struct KnownClientSettings {
     /// The header of the section.
     pub span: Range<usize>,
     /// Selects the responses that make a client known. `None` after an error.
-    pub success: Option<Text>,
+    pub success: Option<ExprText>,
     /// The user of a request. `None`: cookies name no users.
-    pub user: Option<Text>,
+    pub user: Option<ExprText>,
     /// The time for which a cookie is valid without a renewal. Default 180 days.
     pub lifetime: Spanned<Duration>,
     /// The domain of the cookie. `None`: the host of the request only.
     pub domain: Spanned<Option<String>>,
+}
+
+// === impl KnownClientSettings ===
+
+impl KnownClientSettings {
+    /// `success` and `user`, those that are written.
+    pub fn expressions(&self) -> impl Iterator<Item = &ExprText> {
+        self.success.iter().chain(&self.user)
+    }
 }
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -35,8 +44,10 @@ pub(super) fn known_clients(s: &mut SectionReader<'_, '_>) -> KnownClientSetting
     let example = "'http.request.method eq \"POST\" and http.response.code eq 302'";
     KnownClientSettings {
         span: s.span(),
-        success: s.required("success", filled(), example),
-        user: s.optional("user", filled()),
+        success: s
+            .required("success", filled(), example)
+            .map(ExprText::written),
+        user: s.optional("user", filled()).map(ExprText::written),
         lifetime: s.or("lifetime", between(DAY, LONGEST, duration()), 180 * DAY),
         domain: s.or("domain", domain(), None),
     }

@@ -4,6 +4,7 @@
 
 mod challenge;
 mod client_ip;
+mod expressions;
 mod known_clients;
 mod listener;
 mod observe;
@@ -23,9 +24,12 @@ use super::scalar::{self, check_name, filled};
 use super::schema::TableSchema;
 use super::section::SectionReader;
 use super::source::SourceFile;
-use super::{ConfigSource, Diagnostics, Spanned, Text, check, lint, syntax};
+use super::{
+    ConfigSource, Diagnostics, ExprText, Spanned, Text, check, expressions as named, lint, syntax,
+};
 pub use challenge::ChallengeSettings;
 pub use client_ip::{ClientIpSettings, GeoSettings};
+pub use expressions::NamedExpression;
 pub use known_clients::KnownClientSettings;
 pub use listener::{CertificateSettings, ListenerSection, TlsSettings};
 pub use observe::{AccessLogSettings, AdminSettings, LogSettings};
@@ -60,6 +64,8 @@ pub struct ConfigFile {
     pub store: StoreSettings,
     /// `[lists]`, in file order.
     pub lists: Vec<ListSettings>,
+    /// `[expressions]`, in file order: each can use those before it.
+    pub expressions: Vec<NamedExpression>,
     /// `[known_clients]`. `None` if no client can become known.
     pub known_clients: Option<KnownClientSettings>,
     /// `[challenge]`. `None` if no rule may challenge.
@@ -74,6 +80,29 @@ pub struct ConfigFile {
     pub responses: Vec<ResponseSettings>,
 }
 
+// === impl ConfigFile ===
+
+impl ConfigFile {
+    /// Calls `visit` with every expression except the definitions of named expressions.
+    pub(super) fn each_expression(&mut self, visit: &mut impl FnMut(&mut ExprText)) {
+        let keys = self.upstreams.iter_mut().map(|one| &mut one.hash_key);
+        keys.flatten().for_each(&mut *visit);
+        if let Some(known) = &mut self.known_clients {
+            known.success.iter_mut().for_each(&mut *visit);
+            known.user.iter_mut().for_each(&mut *visit);
+        }
+        for rule in &mut self.rules {
+            rule.count.iter_mut().for_each(&mut *visit);
+            rule.mitigate.iter_mut().for_each(&mut *visit);
+            rule.total.iter_mut().for_each(&mut *visit);
+            rule.key.iter_mut().for_each(&mut *visit);
+            if let CostSettings::Expression(text) = &mut rule.cost.value {
+                visit(text);
+            }
+        }
+    }
+}
+
 /// Replaces a refused address, so that the rest of its section is still checked. It conflicts with
 /// no other address, because port 0 is a new port each time.
 const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -86,6 +115,7 @@ pub fn read(source: &ConfigSource, diagnostics: &mut Diagnostics) -> Option<Conf
     for included in parts {
         read_part(&included, diagnostics, |root| include(&mut whole, root));
     }
+    named::inline(&mut whole, source, diagnostics);
     check::file(&whole, diagnostics);
     Some(whole)
 }
@@ -122,6 +152,9 @@ fn file(root: &mut SectionReader<'_, '_>) -> ConfigFile {
         log: root.table_or_defaults("log", observe::log),
         store: root.table_or_defaults("store", store::store),
         lists: root.table("lists", store::lists).unwrap_or_default(),
+        expressions: root
+            .table("expressions", expressions::expressions)
+            .unwrap_or_default(),
         known_clients: root.table("known_clients", known_clients::known_clients),
         challenge: root.table("challenge", challenge::challenge),
         upstreams: root.tables("upstreams", upstream::upstream),
@@ -154,6 +187,8 @@ fn include(whole: &mut ConfigFile, root: &mut SectionReader<'_, '_>) {
     root.refuse(&["include"], why, help);
     let lists = root.table("lists", store::lists).unwrap_or_default();
     whole.lists.extend(lists);
+    let expressions = root.table("expressions", expressions::expressions);
+    whole.expressions.extend(expressions.unwrap_or_default());
     whole
         .upstreams
         .extend(root.tables("upstreams", upstream::upstream));

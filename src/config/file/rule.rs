@@ -14,7 +14,7 @@ use crate::config::scalar::{
 };
 use crate::config::schema::{ExampleValue, ValueSchema};
 use crate::config::section::SectionReader;
-use crate::config::{Spanned, Text};
+use crate::config::{ExprText, Spanned, Text};
 use crate::decision::Action;
 use crate::limit::Algorithm;
 use crate::rules::{HeaderStyle, MissingPart, OnStoreFailure, StoreMode};
@@ -27,11 +27,11 @@ pub struct RuleSettings {
     /// A unique name, `[A-Za-z0-9_-]{1,64}`, in a file without errors; empty if it was missing.
     pub name: Text,
     /// Selects the counted requests. `None` for those of `mitigate`. A file without errors has one of the two.
-    pub count: Option<Text>,
+    pub count: Option<ExprText>,
     /// Selects the requests to mitigate. `None` for those of `count`.
-    pub mitigate: Option<Text>,
+    pub mitigate: Option<ExprText>,
     /// The key parts, one expression each. Empty for one counter for all requests.
-    pub key: Vec<Text>,
+    pub key: Vec<ExprText>,
     /// The units allowed per period. `None`, also written as 0, makes a deny rule.
     pub limit: Option<Spanned<u32>>,
     /// The window, 1 ms to 366 days. In a file without errors it is present exactly if `limit` is
@@ -49,7 +49,7 @@ pub struct RuleSettings {
     pub ratio: Option<Spanned<f64>>,
     /// Selects the requests of which the counted ones are a share. In a file without errors it is present exactly if
     /// `ratio` is.
-    pub total: Option<Text>,
+    pub total: Option<ExprText>,
     /// The cost of a request. Default 1.
     pub cost: Spanned<CostSettings>,
     /// The maximum deviation of a key's limit from `limit`, as a fraction. Default 0.
@@ -89,7 +89,7 @@ pub enum CostSettings {
     /// A fixed number of units.
     Fixed(u32),
     /// The value of an expression.
-    Expression(String),
+    Expression(ExprText),
     /// The value of a response header.
     Header(HeaderName),
 }
@@ -158,7 +158,7 @@ const ALIASES: [(&str, &str); 5] = [
 
 impl RuleSettings {
     /// `count`, `mitigate` and `total`, those that are written.
-    pub fn expressions(&self) -> impl Iterator<Item = &Text> {
+    pub fn expressions(&self) -> impl Iterator<Item = &ExprText> {
         let both = self.count.iter().chain(&self.mitigate);
         both.chain(&self.total)
     }
@@ -190,9 +190,9 @@ fn values(s: &mut SectionReader<'_, '_>) -> RuleSettings {
     RuleSettings {
         span: s.span(),
         name: name(s, "\"login-stuffing\""),
-        count: s.optional("count", filled()),
-        mitigate: s.optional("mitigate", filled()),
-        key: s.array_or("key", filled(), []),
+        count: s.optional("count", filled()).map(ExprText::written),
+        mitigate: s.optional("mitigate", filled()).map(ExprText::written),
+        key: key(s),
         limit: s.optional("limit", integer(0..=u32::MAX)),
         period: s.optional("period", period()),
         algorithm: s.or("algorithm", algorithm(), Algorithm::SlidingWindow),
@@ -200,7 +200,7 @@ fn values(s: &mut SectionReader<'_, '_>) -> RuleSettings {
         slices: s.or("slices", slices(), 1u16),
         queue: s.or("queue", queue(), 100u32),
         ratio: s.optional("ratio", ratio()),
-        total: s.optional("total", filled()),
+        total: s.optional("total", filled()).map(ExprText::written),
         cost: cost(s),
         jitter: s.or("jitter", number(0.0, MOST_JITTER), 0.0),
         candidate: None,
@@ -217,6 +217,11 @@ fn values(s: &mut SectionReader<'_, '_>) -> RuleSettings {
         on_store_failure: s.optional("on_store_failure", choice(ON_FAILURE, &[])),
         store_mode: s.optional("store_mode", choice(MODES, &[])),
     }
+}
+
+fn key(s: &mut SectionReader<'_, '_>) -> Vec<ExprText> {
+    let parts = s.array_or("key", filled(), []).into_iter();
+    parts.map(ExprText::written).collect()
 }
 
 /// The name of a response.
@@ -286,10 +291,19 @@ fn ratio() -> SettingType<f64> {
 /// Reads the cost: a number, an expression, or a table that names a response header.
 fn cost(s: &mut SectionReader<'_, '_>) -> Spanned<CostSettings> {
     let default = CostSettings::Fixed(1u32);
-    s.value_or_table("cost", number_or_expression(), default, |s| {
+    let mut cost = s.value_or_table("cost", number_or_expression(), default, |s| {
         let name = s.required("response_header", header_name(), "\"x-cost\"")?;
         Some(CostSettings::Header(name.value))
-    })
+    });
+    if let CostSettings::Expression(text) = &mut cost.value {
+        *text = ExprText::written(Text::new(text.value.clone(), cost.span.clone()));
+    }
+    cost
+}
+
+/// Returns an expression whose span is not known yet.
+fn unplaced(text: String) -> CostSettings {
+    CostSettings::Expression(ExprText::written(Text::new(text, 0..0)))
 }
 
 fn number_or_expression() -> SettingType<CostSettings> {
@@ -297,13 +311,13 @@ fn number_or_expression() -> SettingType<CostSettings> {
     let shape = ValueSchema::Either(vec![number.shape(), text.shape()]);
     SettingType::new(shape, move |value| match value {
         DeValue::Integer(_) => number.parse(value).map(CostSettings::Fixed),
-        DeValue::String(_) => text.parse(value).map(CostSettings::Expression),
+        DeValue::String(_) => text.parse(value).map(unplaced),
         other => Err(kind("an integer, an expression or a table", other)
             .help("for example `cost = 5` or `cost = { response_header = \"x-cost\" }`")),
     })
     .shown(|cost| match cost {
         CostSettings::Fixed(units) => ExampleValue::Integer(i64::from(*units)),
-        CostSettings::Expression(text) => ExampleValue::Text(text.clone()),
+        CostSettings::Expression(text) => ExampleValue::Text(text.value.clone()),
         CostSettings::Header(name) => ExampleValue::Text(name.to_string()),
     })
 }

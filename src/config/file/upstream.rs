@@ -10,7 +10,7 @@ use crate::config::scalar::{
 };
 use crate::config::schema::ExampleValue;
 use crate::config::section::SectionReader;
-use crate::config::{Spanned, Text};
+use crate::config::{ExprText, Spanned, Text};
 use crate::facts::fields;
 use crate::upstream::{
     BalancePolicy, BreakerPolicy, HealthPolicy, ServerLocation, UpstreamProtocol,
@@ -30,7 +30,7 @@ pub struct UpstreamSettings {
     /// The balancing policy. Default p2c.
     pub balance: Spanned<BalancePolicy>,
     /// `hash`: the key that selects the server. Default the client's address.
-    pub hash_key: Vec<Text>,
+    pub hash_key: Vec<ExprText>,
     /// The protocol to the servers. Default HTTP/1.1.
     pub protocol: Spanned<UpstreamProtocol>,
     /// The TLS settings. Default no TLS.
@@ -162,9 +162,10 @@ fn one(s: &mut SectionReader<'_, '_>) -> Option<UpstreamServerSettings> {
     })
 }
 
-fn hash_key(s: &mut SectionReader<'_, '_>) -> Vec<Text> {
+fn hash_key(s: &mut SectionReader<'_, '_>) -> Vec<ExprText> {
     let default = fields::by_id(fields::CLIENT_ADDRESS).name;
     let key = s.array_or("hash_key", filled(), [default.to_owned()]);
+    let key = key.into_iter().map(ExprText::written).collect();
     let message = "`hash_key` is empty: all requests would go to one server";
     s.not_empty("hash_key", message, "for example `hash_key = [\"ip.src\"]`");
     key

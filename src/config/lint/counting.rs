@@ -2,7 +2,7 @@
 
 use super::implies::covers;
 use super::{LintCode, LintedRule, Warnings};
-use crate::config::Text;
+use crate::config::ExprText;
 use crate::config::file::ConfigFile;
 use crate::decision::Action;
 use crate::expr::{self, ExprOutline};
@@ -86,7 +86,7 @@ fn free_cost(rule: &LintedRule<'_>, all: &[LintedRule<'_>], warnings: &mut Warni
 
 /// Returns whether a cost is the length of a value that may be empty. The number of values is never
 /// zero: without values, the field is missing.
-fn can_be_zero(text: &Text) -> bool {
+fn can_be_zero(text: &ExprText) -> bool {
     let Ok(ExprOutline::Leaf(leaf)) = expr::outline(&format!("{} gt 0", text.value)) else {
         return false;
     };

@@ -27,7 +27,7 @@ pub use routes::lists_in;
 use std::ops::Range;
 
 use super::file::{self, ConfigFile, CostSettings};
-use super::{ConfigSource, Diagnostic, Diagnostics, Text};
+use super::{ConfigSource, Diagnostic, Diagnostics, ExprText};
 use crate::expr::{self, ExprOutline};
 use crate::geo::GeoLookup;
 use crate::rules::{Rule, RuleSet};
@@ -52,12 +52,12 @@ struct LintedRule<'a> {
     mitigate: Option<ParsedExpr<'a>>,
     total: Option<ParsedExpr<'a>>,
     /// The expression that computes the cost. `None` if the cost is not an expression.
-    cost: Option<Text>,
+    cost: Option<&'a ExprText>,
 }
 
 /// An expression and its outline.
 struct ParsedExpr<'a> {
-    text: &'a Text,
+    text: &'a ExprText,
     outline: ExprOutline,
 }
 
@@ -90,6 +90,8 @@ pub(super) fn warn(compiled: &CompiledConfig<'_>, out: &mut Diagnostics) {
     }
     known_clients::warn(compiled, &rules, &mut warnings);
     routes::warn(file, &mut warnings);
+    // Two rules that use one named expression have the same warnings about it.
+    out.remove_repeated_warnings();
 }
 
 /// Adds the warnings that depend only on `[client_ip]` and `[[listeners]]`, so that errors in other
@@ -109,9 +111,7 @@ fn linted_rules<'a>(compiled: &CompiledConfig<'a>) -> Vec<LintedRule<'a>> {
         mitigate: written.mitigate.as_ref().and_then(ParsedExpr::new),
         total: written.total.as_ref().and_then(ParsedExpr::new),
         cost: match &written.cost.value {
-            CostSettings::Expression(text) => {
-                Some(Text::new(text.to_owned(), written.cost.span.clone()))
-            }
+            CostSettings::Expression(text) => Some(text),
             CostSettings::Fixed(_) | CostSettings::Header(_) => None,
         },
     });
@@ -150,17 +150,17 @@ impl<'a> LintedRule<'a> {
     }
 
     /// Returns all expressions, including the key parts and the cost.
-    fn texts(&self) -> impl Iterator<Item = &Text> {
+    fn texts(&self) -> impl Iterator<Item = &ExprText> {
         let written = self.written;
         let expressions = written.expressions();
-        expressions.chain(&written.key).chain(&self.cost)
+        expressions.chain(&written.key).chain(self.cost)
     }
 }
 
 // === impl ParsedExpr ===
 
 impl<'a> ParsedExpr<'a> {
-    fn new(text: &'a Text) -> Option<Self> {
+    fn new(text: &'a ExprText) -> Option<Self> {
         let outline = expr::outline(&text.value).ok()?;
         Some(Self { text, outline })
     }
@@ -188,11 +188,15 @@ impl Warnings<'_> {
     fn within(
         &mut self,
         code: LintCode,
-        text: &Text,
+        text: &ExprText,
         span: Range<usize>,
         message: impl Into<String>,
     ) -> &mut Diagnostic {
-        let span = text.inner(self.source, span);
-        self.out.warning(code, span, message)
+        let origin = text.origin(self.source, span);
+        let warning = self.out.warning(code, origin.span, message);
+        for used in origin.uses {
+            warning.related(used.span, format!("`@{}` is used here", used.name));
+        }
+        warning
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::keys::can_be_missing;
 use super::{CompiledConfig, LintCode, LintedRule, Warnings};
-use crate::config::Text;
+use crate::config::ExprText;
 use crate::config::file::ConfigFile;
 use crate::expr::{self, FieldId, GivenValue, TestOutline, TestRelation, WrittenValue};
 use crate::facts::fields::{self, FieldPresence, by_id};
@@ -30,7 +30,7 @@ pub(super) fn warn(
     }
 }
 
-fn value_reads(text: &Text, compiled: &CompiledConfig<'_>, warnings: &mut Warnings<'_>) {
+fn value_reads(text: &ExprText, compiled: &CompiledConfig<'_>, warnings: &mut Warnings<'_>) {
     let geo = compiled.geo;
     let fields = [
         (FieldPresence::AsnDatabase, geo.knows_asn(), "asn_database"),
@@ -57,7 +57,7 @@ fn value_reads(text: &Text, compiled: &CompiledConfig<'_>, warnings: &mut Warnin
     }
 }
 
-fn tls(text: &Text, file: &ConfigFile, warnings: &mut Warnings<'_>) {
+fn tls(text: &ExprText, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     if file.listeners.iter().any(|listener| listener.tls.is_some()) {
         return;
     }
@@ -80,7 +80,7 @@ fn tls(text: &Text, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     }
 }
 
-fn tokens(text: &Text, warnings: &mut Warnings<'_>) {
+fn tokens(text: &ExprText, warnings: &mut Warnings<'_>) {
     let calls = expr::calls(&text.value).into_iter();
     for (_, span) in calls.filter(|(name, _)| &**name == "jwt_claim") {
         let message = "`jwt_claim` does not verify the token: any client can forge one";
@@ -93,7 +93,7 @@ fn tokens(text: &Text, warnings: &mut Warnings<'_>) {
     }
 }
 
-fn raw_path(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
+fn raw_path(leaf: &TestOutline, text: &ExprText, warnings: &mut Warnings<'_>) {
     use TestRelation::{EndsWith, Eq, In, StartsWith, StrictWildcard, Wildcard};
     let compared = matches!(
         leaf.relation,
@@ -107,7 +107,7 @@ fn raw_path(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
     }
 }
 
-fn forwarded(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
+fn forwarded(leaf: &TestOutline, text: &ExprText, warnings: &mut Warnings<'_>) {
     let entry = leaf.subject.entry.as_deref().unwrap_or_default();
     let is_header = entry.eq_ignore_ascii_case(b"x-forwarded-for");
     if is_header || field_of(leaf) == Some(fields::FORWARDED_FOR) {
@@ -119,7 +119,7 @@ fn forwarded(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
 }
 
 /// Warns of encoded characters in a comparison: arguments are decoded before they are compared.
-fn encoded(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
+fn encoded(leaf: &TestOutline, text: &ExprText, warnings: &mut Warnings<'_>) {
     let compared = matches!(
         leaf.relation,
         TestRelation::Eq | TestRelation::Ne | TestRelation::In
@@ -142,7 +142,7 @@ fn encoded(leaf: &TestOutline, text: &Text, warnings: &mut Warnings<'_>) {
 }
 
 /// Warns of `ne`, which does not match a missing value, although users often mean "all except".
-fn unequal(leaf: &TestOutline, text: &Text, file: &ConfigFile, warnings: &mut Warnings<'_>) {
+fn unequal(leaf: &TestOutline, text: &ExprText, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let tls = file.listeners.iter().all(|listener| listener.tls.is_some());
     // `ne ""` tests whether there is a value at all.
     let empty = |given: &WrittenValue| given.value == GivenValue::Text(Box::default());
@@ -162,7 +162,7 @@ fn unequal(leaf: &TestOutline, text: &Text, file: &ConfigFile, warnings: &mut Wa
 }
 
 /// Returns the first field in `text` that passes `test`: its name as written, and its span.
-fn first_read(text: &Text, test: impl Fn(FieldId) -> bool) -> Option<(Box<str>, Range<usize>)> {
+fn first_read(text: &ExprText, test: impl Fn(FieldId) -> bool) -> Option<(Box<str>, Range<usize>)> {
     let mut names = expr::reads(&text.value).into_iter();
     names.find(|(name, _)| fields::find(name).is_some_and(&test))
 }

@@ -7,7 +7,9 @@ use ipnet::IpNet;
 
 use super::{LintCode, Warnings};
 use crate::config::Text;
-use crate::config::file::{ConfigFile, RouteSettings, RouteTargetSettings, RuleSettings};
+use crate::config::file::{
+    ConfigFile, KnownClientSettings, RouteSettings, RouteTargetSettings, RuleSettings,
+};
 use crate::expr::{self, ExprOutline, TestRelation};
 use crate::route::{HostPattern, PathPattern, PathSegment};
 use crate::upstream::{ServerEndpoint, ServerLocation};
@@ -90,8 +92,11 @@ fn unused_names(file: &ConfigFile, warnings: &mut Warnings<'_>) {
 
 /// Returns the lists that any rule names, enabled or not.
 fn used_lists(file: &ConfigFile) -> Vec<String> {
-    let expressions = file.rules.iter();
-    let expressions = expressions.flat_map(RuleSettings::expressions);
+    let of_rules = file.rules.iter().flat_map(RuleSettings::expressions);
+    let of_clients = file.known_clients.iter();
+    let of_clients = of_clients.flat_map(KnownClientSettings::expressions);
+    let named = file.expressions.iter().map(|named| &named.text);
+    let expressions = of_rules.chain(of_clients).chain(named);
     expressions.flat_map(|text| lists_in(&text.value)).collect()
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the reader: golden files for its output, property tests for any text.
 
+mod expressions;
 mod fixtures;
 mod golden;
 mod inner;

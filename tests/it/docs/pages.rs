@@ -159,7 +159,10 @@ pub fn keys_of(text: &str) -> Vec<(String, String)> {
             if section.starts_with("responses.") {
                 section = "responses.NAME".to_owned();
             }
-        } else if let (true, Some((key, value))) = (section != "lists", line.split_once(" = ")) {
+        } else if let (true, Some((key, value))) = (
+            !["lists", "expressions"].contains(&&*section),
+            line.split_once(" = "),
+        ) {
             let key = key.trim();
             if !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
                 let value = value.split("  #").next().unwrap().trim();

@@ -3,7 +3,7 @@
 use super::{RuleCompiler, report};
 use crate::config::compile::CompileContext;
 use crate::config::file::{self, RuleSettings};
-use crate::config::{Text, limiter};
+use crate::config::{ExprText, limiter};
 use crate::expr::{self, ExprError, Scalar, ValueType};
 use crate::facts::fields;
 use crate::limit::{Algorithm, Limiter};
@@ -21,14 +21,14 @@ impl RuleCompiler<'_> {
         match &written.cost.value {
             file::CostSettings::Fixed(units) => Some(RuleCost::Fixed(u64::from(*units))),
             file::CostSettings::Header(name) => Some(RuleCost::Header(name.clone())),
-            file::CostSettings::Expression(source) => {
-                let text = Text::new(source.clone(), written.cost.span.clone());
-                self.computed(&text, cx).map(RuleCost::Computed)
-            }
+            file::CostSettings::Expression(text) => self.computed(text, cx).map(RuleCost::Computed),
         }
     }
 
-    fn computed(&self, text: &Text, cx: &mut CompileContext<'_>) -> Option<Scalar> {
+    fn computed(&self, text: &ExprText, cx: &mut CompileContext<'_>) -> Option<Scalar> {
+        if text.is_broken() {
+            return None;
+        }
         if text.value.trim().parse::<u32>().is_ok() {
             let message = "a constant cost is written without quotes";
             let number = format!("write `cost = {}`", text.value.trim());
@@ -105,7 +105,7 @@ impl RuleCompiler<'_> {
 }
 
 /// Reports the errors of an expression, or that a header's name is not an expression.
-fn refuse(text: &Text, errors: Vec<ExprError>, cx: &mut CompileContext<'_>) {
+fn refuse(text: &ExprText, errors: Vec<ExprError>, cx: &mut CompileContext<'_>) {
     let suggested = |error: &ExprError| error.message.contains("did you mean");
     let Some(name) = header_name(&text.value).filter(|_| !errors.iter().any(suggested)) else {
         return report(text, errors, cx);
