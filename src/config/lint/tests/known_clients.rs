@@ -1,5 +1,8 @@
 //! Warnings about the cookies of known clients.
 
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
 use super::{TLS, none, only};
 
 const LOGIN: &str = "http.request.method eq \"POST\" and http.request.uri.path eq \"/login\"";
@@ -11,12 +14,17 @@ fn known(server: &str, success: &str, rules: &str) -> String {
 }
 
 fn with_secret(success: &str, rules: &str) -> String {
-    // The file of this test is a secret: it has 32 bytes or hexadecimal digits.
+    // One thread writes the file, so that no other test reads a part of it.
+    static SECRET: LazyLock<PathBuf> = LazyLock::new(secret_file);
+    known(&format!("secret_file = {:?}", *SECRET), success, rules)
+}
+
+fn secret_file() -> PathBuf {
     let file = std::env::temp_dir().join(format!("lockgate-lint-secret-{}", std::process::id()));
     std::fs::write(&file, [7; 32]).unwrap();
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(&file, permissions).unwrap();
-    known(&format!("secret_file = {file:?}"), success, rules)
+    file
 }
 
 #[test]
