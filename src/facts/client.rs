@@ -38,7 +38,7 @@ pub struct KnownClients {
 /// A kind of success.
 #[derive(Debug)]
 pub struct SuccessSource {
-    /// Selects requests. `None` for all.
+    /// Selects the requests whose user `user` reads. `None` for all.
     pub request: Option<Predicate>,
     /// Selects the responses that make a client known.
     pub success: Predicate,
@@ -100,7 +100,7 @@ impl KnownClients {
     /// Whether the response makes the client known.
     pub fn is_success(&self, view: &FactsView<'_, '_>) -> bool {
         let mut sources = self.sources.iter();
-        sources.any(|source| source.selects(view.request) && source.success.test(view))
+        sources.any(|source| source.success.test(view))
     }
 }
 
@@ -115,17 +115,27 @@ impl KnownClients {
     /// What is read of the body of this request, judged from its head: for the sources that it may satisfy.
     pub fn body_reads(&self, facts: &RequestFacts<'_>) -> BodyReads {
         let context = EvalContext::of(facts);
-        let may_select = |source: &&SuccessSource| {
-            let mut parts = source.request.iter().chain([&source.success]);
-            parts.all(|part| part.can_hold(&context))
-        };
-        let sources = self.sources.iter().filter(may_select);
-        let reads = sources.map(|source| {
-            let parts = source.request.iter().chain([&source.success]);
-            let reads = parts.map(|part| BodyReads::of(part.reads()));
-            reads.fold(source.user_reads(), BodyReads::or)
+        let may_succeed = |source: &&SuccessSource| source.success.can_hold(&context);
+        let mut successes = self.sources.iter().filter(may_succeed).peekable();
+        if successes.peek().is_none() {
+            return BodyReads::default();
+        }
+        let may_select = |request: &Predicate| request.can_hold(&context);
+        let users = self
+            .sources
+            .iter()
+            .filter(|source| source.request.as_ref().is_none_or(may_select));
+        let of_users = users.map(|source| {
+            let request = source
+                .request
+                .iter()
+                .map(|part| BodyReads::of(part.reads()));
+            request.fold(source.user_reads(), BodyReads::or)
         });
-        reads.fold(BodyReads::default(), BodyReads::or)
+        let of_successes = successes.map(|source| BodyReads::of(source.success.reads()));
+        of_users
+            .chain(of_successes)
+            .fold(BodyReads::default(), BodyReads::or)
     }
 
     /// Whether a request body can be needed.
