@@ -1,5 +1,7 @@
 //! `lockgate check`: loads everything that `lockgate run` would load and reports errors and warnings.
 
+mod presets;
+
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{OutputFormat, print};
 use crate::clock::Clock;
+use crate::config::file::ConfigFile;
 use crate::config::{self, ConfigSource, Diagnostics, LintCode};
 
 /// Returns exit code 0 if the file is usable and 1 if not. `allow` silences warnings; with
@@ -23,12 +26,12 @@ pub fn check(
         diagnostics.allow(*code, 0..usize::MAX);
     }
     let (source, file) = config::load(path, &mut diagnostics);
-    if let Some(file) = file {
+    if let Some(file) = &file {
         let clock = Clock::System;
-        config::compile(&file, &source, clock.now(), None, &mut diagnostics);
-        config::warn_unresolved_names(&file, &clock, &mut diagnostics);
+        config::compile(file, &source, clock.now(), None, &mut diagnostics);
+        config::warn_unresolved_names(file, &clock, &mut diagnostics);
     }
-    let printed = print_findings(&diagnostics, &source, format);
+    let printed = print_report(&diagnostics, &source, file.as_ref(), format);
     let denied = deny_warnings && diagnostics.has_warnings();
     if denied || diagnostics.has_errors() {
         return ExitCode::FAILURE;
@@ -42,13 +45,24 @@ pub fn print_findings(
     source: &ConfigSource,
     format: OutputFormat,
 ) -> ExitCode {
+    print_report(diagnostics, source, None, format)
+}
+
+/// Prints the diagnostics and, for a file without errors, what its presets do.
+fn print_report(
+    diagnostics: &Diagnostics,
+    source: &ConfigSource,
+    file: Option<&ConfigFile>,
+    format: OutputFormat,
+) -> ExitCode {
+    let file = file.filter(|_| !diagnostics.has_errors());
     match format {
-        OutputFormat::Human => human(diagnostics, source),
-        OutputFormat::Json => print(&format!("{:#}\n", report(diagnostics, source))),
+        OutputFormat::Human => human(diagnostics, source, file),
+        OutputFormat::Json => print(&format!("{:#}\n", report(diagnostics, source, file))),
     }
 }
 
-fn human(diagnostics: &Diagnostics, source: &ConfigSource) -> ExitCode {
+fn human(diagnostics: &Diagnostics, source: &ConfigSource, file: Option<&ConfigFile>) -> ExitCode {
     let color = std::io::stdout().is_terminal();
     let mut text = diagnostics.render(source, color);
     if !diagnostics.has_errors() {
@@ -57,10 +71,11 @@ fn human(diagnostics: &Diagnostics, source: &ConfigSource) -> ExitCode {
             text.push_str(&format!("{}: ok, included\n", included.path));
         }
     }
+    text.extend(file.map(|file| presets::human(file, source)));
     print(&text)
 }
 
-fn report(diagnostics: &Diagnostics, source: &ConfigSource) -> Value {
+fn report(diagnostics: &Diagnostics, source: &ConfigSource, file: Option<&ConfigFile>) -> Value {
     let list = diagnostics.sorted().into_iter().map(|diagnostic| {
         let at = source.position(diagnostic.span.start);
         json!({
@@ -77,5 +92,6 @@ fn report(diagnostics: &Diagnostics, source: &ConfigSource) -> Value {
         "ok": !diagnostics.has_errors(),
         "files": source.parts().map(|part| part.path).collect::<Vec<_>>(),
         "diagnostics": list.collect::<Vec<_>>(),
+        "presets": file.map_or(json!([]), |file| presets::json(file, source)),
     })
 }

@@ -8,7 +8,7 @@
 mod action;
 mod draft;
 mod judge;
-mod quote;
+pub(super) mod quote;
 mod rule;
 mod shape;
 #[cfg(test)]

@@ -5,6 +5,8 @@ pub(crate) mod explain;
 mod fields;
 mod help;
 mod import;
+mod init;
+mod rules;
 mod run;
 mod schema;
 
@@ -49,8 +51,18 @@ enum Command {
         #[arg(long)]
         deny_warnings: bool,
     },
+    /// Write a commented gateway.toml to start from.
+    Init(Box<init::InitArgs>),
     /// Show what each rule would do with a request, and why.
     Explain(Box<explain::ExplainArgs>),
+    /// List the rules in effect, with those of presets.
+    Rules {
+        #[command(flatten)]
+        config: ConfigArg,
+        /// Print the rules as TOML, with inlined expressions. They can replace the presets.
+        #[arg(long)]
+        expanded: bool,
+    },
     /// List the fields and functions of the rule language.
     Fields,
     /// Print the JSON Schema of gateway.toml.
@@ -108,7 +120,9 @@ pub fn main() -> ExitCode {
             allow,
             deny_warnings,
         }) => check::check(&config.config, format, &allow, deny_warnings),
+        Some(Command::Init(args)) => init::init(&args),
         Some(Command::Explain(args)) => explain::explain(&args),
+        Some(Command::Rules { config, expanded }) => rules::rules(&config.config, expanded),
         Some(Command::Fields) => fields::fields(),
         Some(Command::Schema) => schema::schema(),
         Some(Command::Import {

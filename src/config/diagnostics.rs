@@ -185,6 +185,13 @@ impl Diagnostics {
         errors.any(|one| one.span == *span && one.message == message)
     }
 
+    /// Returns whether there is an error within `span`.
+    pub(super) fn has_error_within(&self, span: &Range<usize>) -> bool {
+        let errors = self.list.iter().chain(&self.echoes);
+        let mut errors = errors.filter(|one| one.severity == Severity::Error);
+        errors.any(|one| span.start <= one.span.start && one.span.end <= span.end)
+    }
+
     /// Returns all diagnostics in file order.
     pub fn sorted(&self) -> Vec<&Diagnostic> {
         let mut list: Vec<_> = self.list.iter().collect();

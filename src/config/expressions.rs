@@ -150,7 +150,7 @@ pub(super) fn report(
 ) {
     for error in errors {
         let origin = text.origin(source, error.span);
-        if !origin.uses.is_empty() && out.has_error(&origin.span, &error.message) {
+        if out.has_error(&origin.span, &error.message) {
             continue;
         }
         let diagnostic = if error.message.starts_with("unknown list") {

@@ -22,6 +22,7 @@ mod include;
 mod limiter;
 pub mod lint;
 mod lookup;
+pub mod presets;
 mod render;
 mod scalar;
 mod section;
@@ -51,6 +52,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         Some(help) => format!("{}: {help}", wrong.message),
         None => wrong.message,
     })
+}
+
+/// Renders a duration as a user would write it, such as `10s`.
+pub fn duration_text(duration: Duration) -> String {
+    scalar::duration_text(duration)
 }
 
 /// Reads the file at `path` and its included files. Always returns the source, so that errors can be shown.

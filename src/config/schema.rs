@@ -122,8 +122,18 @@ pub enum ExampleValue {
     List(Vec<ExampleValue>),
 }
 
-/// A name that the user chooses: of a rule, a list, an upstream or a response.
+/// A name that the user chooses: of a list, an upstream or a response.
 pub const NAME: &str = "^[A-Za-z0-9_-]{1,64}$";
+/// The name of a rule: that of a rule of a preset contains a `/`.
+pub const RULE_NAME: &str = "^([A-Za-z0-9_-]{1,64}|[A-Za-z0-9_-]{1,40}/[A-Za-z0-9_-]{1,23})$";
+/// The name of a preset.
+pub const PRESET_NAME: &str = "^[A-Za-z0-9_-]{1,40}$";
+/// A path of a preset; a `*` at the end makes it a prefix.
+pub const PRESET_PATH: &str = r##"^/[^\x00-\x20"#*?\\\x7F-\x9F]*\*?$"##;
+/// A path of a preset, or an empty string.
+pub const PRESET_PATH_OR_NONE: &str = r##"^(/[^\x00-\x20"#*?\\\x7F-\x9F]*\*?)?$"##;
+/// The method of a request.
+pub const METHOD: &str = "^[A-Z]+$";
 /// A duration.
 pub const DURATION: &str = "^[0-9]+(ms|s|m|h|d)$";
 /// A size; only zero may omit the unit.

@@ -298,6 +298,10 @@ pub fn whole(fragment: &str) -> String {
     let mut text = fragment.to_owned();
     if !text.contains("[[listeners]]") {
         text.push_str(LISTENER);
+        // Presets challenge, and clients solve challenges only over TLS.
+        if text.contains("[[protect]]") {
+            text.push_str("[listeners.tls]\n");
+        }
     }
     if text.contains("upstream = \"app\"") && !text.contains("[[upstreams]]") {
         text.push_str(UPSTREAM);

@@ -37,6 +37,7 @@ mod model;
 mod observe;
 mod patience;
 mod persist;
+mod presets;
 mod process;
 mod proxy;
 mod proxy_protocol;

@@ -74,9 +74,13 @@ const CRATES: &[(&str, &[&str])] = &[
     ("tracing_subscriber", &["observe"]),
 ];
 
-/// The field table and the table of other gateways' names: the only files with a string that is
-/// the name of a field. Help texts that mention a field in a sentence are not names.
-const FIELD_TABLES: &[&str] = &["facts/fields.rs", "facts/fields/foreign.rs"];
+/// The field table, the table of other gateways' names, and the conditions that presets write: the
+/// only files with a string that is the name of a field. Help texts that mention a field in a sentence are not names.
+const FIELD_TABLES: &[&str] = &[
+    "facts/fields.rs",
+    "facts/fields/foreign.rs",
+    "config/presets/conditions.rs",
+];
 
 const LONGEST_FILE: usize = 400;
 const LONGEST_FUNCTION: usize = 60;

@@ -28,9 +28,11 @@ impl AvailableFields {
     /// Returns the fields that the tables of `file` provide.
     pub fn of(file: &ConfigFile) -> Self {
         let known = file.known_clients.as_ref();
+        let mut sources = file.known_sources();
+        let preset_has_user = sources.any(|source| source.user.is_some());
         Self {
             has_known_clients: known.is_some(),
-            has_users: known.is_some_and(|known| known.user.is_some()),
+            has_users: preset_has_user || known.is_some_and(|known| known.user.is_some()),
             has_challenge: file.challenge.is_some(),
             is_user: false,
             has_body: true,

@@ -1,16 +1,18 @@
-//! The cookies that the gateway gives to clients: compiles `[known_clients]` and reads the secrets.
+//! The cookies that the gateway gives to clients: compiles what makes clients known, and reads the secrets.
 
 use super::keys::{KeyCompiler, report};
 use super::{CompileContext, secret};
 use crate::config::ExprText;
 use crate::config::blueprint::CredentialBlueprint;
-use crate::config::file::ConfigFile;
+use crate::config::file::{ConfigFile, KnownClientSettings};
+use crate::config::presets::KnownSource;
 use crate::expr::{self, ExprEnv, ValueType};
 use crate::facts::{KnownClients, SuccessSource};
 
-/// A source as written: by `[known_clients]`.
+/// A source as written: by a preset or by `[known_clients]`.
 struct WrittenSource<'a> {
-    success: &'a ExprText,
+    request: Option<&'a ExprText>,
+    success: ExprText,
     user: Option<&'a ExprText>,
 }
 
@@ -30,21 +32,20 @@ pub(super) fn credentials(
     }
 }
 
-/// Compiles the sources of known clients. `None` if no client can become known, or after an error.
+/// Compiles the sources of known clients: those of presets in file order, then that of
+/// `[known_clients]`. `None` if no client can become known, or after an error.
 fn known_clients(
     file: &ConfigFile,
     keys: &KeyCompiler<'_>,
     cx: &mut CompileContext<'_>,
 ) -> Option<KnownClients> {
     let settings = file.known_clients.as_ref()?;
-    let written = WrittenSource {
-        success: settings.success.as_ref()?,
-        user: settings.user.as_ref(),
-    };
-    let source = written.compile(keys, cx)?;
+    let written = file.known_sources().map(WrittenSource::of_preset);
+    let written = written.chain(WrittenSource::of_table(settings));
+    let sources: Vec<_> = written.map(|source| source.compile(keys, cx)).collect();
     let lifetime = settings.lifetime.value.as_secs();
     Some(KnownClients {
-        sources: vec![source],
+        sources: sources.into_iter().collect::<Option<_>>()?,
         lifetime: u32::try_from(lifetime).unwrap_or(u32::MAX),
         domain: settings.domain.value.as_deref().map(Into::into),
     })
@@ -52,7 +53,32 @@ fn known_clients(
 
 // === impl WrittenSource ===
 
-impl WrittenSource<'_> {
+impl<'a> WrittenSource<'a> {
+    fn of_preset(source: &'a KnownSource) -> Self {
+        Self {
+            request: Some(&source.request),
+            success: source.success.clone(),
+            user: source.user.as_ref(),
+        }
+    }
+
+    /// The source of `[known_clients]`. A `user` without `success` names the users of requests.
+    fn of_table(settings: &'a KnownClientSettings) -> Option<Self> {
+        let user = settings.user.as_ref();
+        let never = || {
+            let span = user?.span.clone();
+            let mut never = ExprText::generated(span.clone());
+            never.push("false", &span);
+            Some(never)
+        };
+        let success = settings.success.clone().or_else(never)?;
+        Some(Self {
+            request: None,
+            success,
+            user,
+        })
+    }
+
     fn compile(
         &self,
         keys: &KeyCompiler<'_>,
@@ -63,7 +89,8 @@ impl WrittenSource<'_> {
             lists: keys.lists,
             allow_response: true,
         };
-        let success = compile_success(self.success, &env, cx);
+        let success = compile_test(&self.success, &env, cx);
+        let request = self.request.map(|request| compile_test(request, &env, cx));
         let user_fields = keys.fields.for_user();
         let env = ExprEnv {
             scheme: &user_fields,
@@ -71,7 +98,10 @@ impl WrittenSource<'_> {
         };
         let user = self.user.map(|user| compile_user(user, &env, cx));
         Some(SuccessSource {
-            request: None,
+            request: match request {
+                Some(request) => Some(request?),
+                None => None,
+            },
             success: success?,
             user: match user {
                 Some(user) => Some(user?),
@@ -81,7 +111,7 @@ impl WrittenSource<'_> {
     }
 }
 
-fn compile_success(
+fn compile_test(
     text: &ExprText,
     env: &ExprEnv<'_>,
     cx: &mut CompileContext<'_>,
@@ -89,8 +119,8 @@ fn compile_success(
     if text.is_broken() {
         return None;
     }
-    let success = expr::predicate(&text.value, env);
-    success.map_err(|errors| report(text, errors, cx)).ok()
+    let test = expr::predicate(&text.value, env);
+    test.map_err(|errors| report(text, errors, cx)).ok()
 }
 
 fn compile_user(

@@ -16,6 +16,7 @@ mod listeners;
 mod lists;
 mod observe;
 mod origins;
+mod presets;
 mod responses;
 mod restart_only;
 mod routes;
@@ -92,6 +93,7 @@ impl CompileContext<'_> {
         let redactor = redactor(file);
         let lists = lists::lists(&file.lists, cx);
         let keys = KeyCompiler::new(&lists, &redactor, file);
+        presets::check(&file.protect, &keys, cx);
         let credentials = credentials::credentials(file, &keys, cx);
         let upstreams = upstreams::upstreams(&file.upstreams, &keys.without_body(), cx);
         let shared = RuleCompiler {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::keys::{KeyCompiler, report};
 use super::responses::ResponseTemplates;
 use super::upstreams::UpstreamBlueprints;
-use super::{CompileContext, expressions, identity};
+use super::{CompileContext, expressions, identity, presets};
 use crate::config::blueprint::RuleBlueprint;
 use crate::config::file::{self, ConfigFile};
 use crate::config::{ExprText, limiter};
@@ -50,6 +50,10 @@ pub fn rules(
     let mut resources = Vec::new();
     let mut disabled = Vec::new();
     for written in &file.rules {
+        let preset = file.preset_of(written);
+        if preset.is_some_and(|preset| presets::has_errors(preset, cx)) {
+            continue;
+        }
         if let Some((rule, own)) = shared.rule(written, cx) {
             set.push(rule);
             resources.push(own);

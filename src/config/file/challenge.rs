@@ -25,6 +25,15 @@ pub struct ChallengeSettings {
     pub origins: Vec<Text>,
 }
 
+// === impl ChallengeSettings ===
+
+impl ChallengeSettings {
+    /// The table that presets imply: all settings have their defaults.
+    pub(in crate::config) fn implied(span: Range<usize>) -> Self {
+        SectionReader::read_defaults(span, challenge)
+    }
+}
+
 const SHORTEST: Duration = Duration::from_secs(900);
 const HTTPS_PORT: u16 = 443;
 const LONGEST: Duration = Duration::from_secs(86_400);

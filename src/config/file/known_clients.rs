@@ -17,8 +17,10 @@ use crate::facts::host;
 pub struct KnownClientSettings {
     /// The header of the section.
     pub span: Range<usize>,
-    /// Selects the responses that make a client known. `None` after an error.
+    /// Selects the responses that make a client known. `None` if only presets do.
     pub success: Option<ExprText>,
+    /// Whether `success` is not written.
+    pub lacks_success: bool,
     /// The user of a request. `None`: cookies name no users.
     pub user: Option<ExprText>,
     /// The time for which a cookie is valid without a renewal. Default 180 days.
@@ -30,6 +32,11 @@ pub struct KnownClientSettings {
 // === impl KnownClientSettings ===
 
 impl KnownClientSettings {
+    /// The table that presets imply: all settings have their defaults.
+    pub(in crate::config) fn implied(span: Range<usize>) -> Self {
+        SectionReader::read_defaults(span, known_clients)
+    }
+
     /// `success` and `user`, those that are written.
     pub fn expressions(&self) -> impl Iterator<Item = &ExprText> {
         self.success.iter().chain(&self.user)
@@ -41,15 +48,17 @@ const DAY: Duration = Duration::from_secs(86_400);
 const LONGEST: Duration = Duration::from_secs(400 * 86_400);
 
 pub(super) fn known_clients(s: &mut SectionReader<'_, '_>) -> KnownClientSettings {
-    let example = "'http.request.method eq \"POST\" and http.response.code eq 302'";
-    KnownClientSettings {
+    let known = KnownClientSettings {
         span: s.span(),
-        success: s
-            .required("success", filled(), example)
-            .map(ExprText::written),
+        success: s.optional("success", filled()).map(ExprText::written),
+        lacks_success: false,
         user: s.optional("user", filled()).map(ExprText::written),
         lifetime: s.or("lifetime", between(DAY, LONGEST, duration()), 180 * DAY),
         domain: s.or("domain", domain(), None),
+    };
+    KnownClientSettings {
+        lacks_success: !s.has("success") && !s.is_misspelt("success"),
+        ..known
     }
 }
 

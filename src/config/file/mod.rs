@@ -8,6 +8,8 @@ mod expressions;
 mod known_clients;
 mod listener;
 mod observe;
+mod protect;
+mod protect_rules;
 mod response;
 mod route;
 mod rule;
@@ -15,17 +17,21 @@ mod rule_checks;
 mod server;
 mod store;
 mod upstream;
+mod written_rule;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::Range;
 
 use toml::de::DeTable;
 
+use super::presets::{KnownSource, Preset};
 use super::scalar::{self, check_name, filled};
 use super::schema::TableSchema;
 use super::section::SectionReader;
 use super::source::SourceFile;
 use super::{
-    ConfigSource, Diagnostics, ExprText, Spanned, Text, check, expressions as named, lint, syntax,
+    ConfigSource, Diagnostics, ExprText, Spanned, Text, check, expressions as named, lint, presets,
+    syntax,
 };
 pub use challenge::ChallengeSettings;
 pub use client_ip::{ClientIpSettings, GeoSettings};
@@ -33,6 +39,8 @@ pub use expressions::NamedExpression;
 pub use known_clients::KnownClientSettings;
 pub use listener::{CertificateSettings, ListenerSection, TlsSettings};
 pub use observe::{AccessLogSettings, AdminSettings, LogSettings};
+pub use protect::{PresetKind, PresetPosition, PresetUser, ProtectSettings, UserSource};
+pub use protect_rules::RuleOverride;
 pub use response::{HeaderSetting, ResponseSettings};
 pub use route::{RouteSettings, RouteTargetSettings};
 pub use rule::{CandidateSettings, CostSettings, RuleSettings};
@@ -40,6 +48,7 @@ pub(super) use rule_checks::check_numbers;
 pub use server::{LimitSettings, ServerSettings};
 pub use store::{ListItem, ListItems, ListSettings, RedisTableSettings, StoreKind, StoreSettings};
 pub use upstream::{OriginTls, UpstreamServerSettings, UpstreamSettings};
+pub use written_rule::WrittenSetting;
 
 /// A whole file, including the files that it includes.
 #[derive(Clone, Debug)]
@@ -70,6 +79,10 @@ pub struct ConfigFile {
     pub known_clients: Option<KnownClientSettings>,
     /// `[challenge]`. `None` if no rule may challenge.
     pub challenge: Option<ChallengeSettings>,
+    /// `[[protect]]`, in file order.
+    pub protect: Vec<ProtectSettings>,
+    /// What the presets expand to, in the order of their rules.
+    pub presets: Vec<Preset>,
     /// `[[upstreams]]`.
     pub upstreams: Vec<UpstreamSettings>,
     /// `[[routes]]`, in file order: the first match wins.
@@ -83,6 +96,32 @@ pub struct ConfigFile {
 // === impl ConfigFile ===
 
 impl ConfigFile {
+    /// Returns the preset that a rule belongs to. `None` for a rule of `[[rules]]`.
+    pub fn preset_of(&self, rule: &RuleSettings) -> Option<&ProtectSettings> {
+        let (preset, _) = rule.name.value.split_once('/')?;
+        self.protect.iter().find(|one| one.name.value == preset)
+    }
+
+    /// Returns the entries of `[[rules]]`.
+    pub fn written_rules(&self) -> impl Iterator<Item = &RuleSettings> {
+        let rules = self.rules.iter();
+        rules.filter(|rule| self.preset_of(rule).is_none())
+    }
+
+    /// Returns what makes clients known according to presets, in file order.
+    pub fn known_sources(&self) -> impl Iterator<Item = &KnownSource> {
+        let mut presets: Vec<&Preset> = self.presets.iter().collect();
+        presets.sort_by_key(|preset| preset.index);
+        presets
+            .into_iter()
+            .filter_map(|preset| preset.source.as_ref())
+    }
+
+    /// Returns whether a table with this span is implied by a preset.
+    pub fn is_implied(&self, span: &Range<usize>) -> bool {
+        self.protect.iter().any(|preset| preset.span == *span)
+    }
+
     /// Calls `visit` with every expression except the definitions of named expressions.
     pub(super) fn each_expression(&mut self, visit: &mut impl FnMut(&mut ExprText)) {
         let keys = self.upstreams.iter_mut().map(|one| &mut one.hash_key);
@@ -90,6 +129,9 @@ impl ConfigFile {
         if let Some(known) = &mut self.known_clients {
             known.success.iter_mut().for_each(&mut *visit);
             known.user.iter_mut().for_each(&mut *visit);
+        }
+        for protect in &mut self.protect {
+            protect.each_expression(visit);
         }
         for rule in &mut self.rules {
             rule.count.iter_mut().for_each(&mut *visit);
@@ -116,6 +158,8 @@ pub fn read(source: &ConfigSource, diagnostics: &mut Diagnostics) -> Option<Conf
         read_part(&included, diagnostics, |root| include(&mut whole, root));
     }
     named::inline(&mut whole, source, diagnostics);
+    whole.presets = presets::expand(&whole, diagnostics);
+    presets::apply(&mut whole, diagnostics);
     check::file(&whole, diagnostics);
     Some(whole)
 }
@@ -157,6 +201,8 @@ fn file(root: &mut SectionReader<'_, '_>) -> ConfigFile {
             .unwrap_or_default(),
         known_clients: root.table("known_clients", known_clients::known_clients),
         challenge: root.table("challenge", challenge::challenge),
+        protect: root.tables("protect", protect::protect),
+        presets: Vec::new(),
         upstreams: root.tables("upstreams", upstream::upstream),
         routes: root.tables("routes", route::route),
         rules: root.tables("rules", rule::rule),
@@ -193,6 +239,9 @@ fn include(whole: &mut ConfigFile, root: &mut SectionReader<'_, '_>) {
         .upstreams
         .extend(root.tables("upstreams", upstream::upstream));
     whole.routes.extend(root.tables("routes", route::route));
+    whole
+        .protect
+        .extend(root.tables("protect", protect::protect));
     whole.rules.extend(root.tables("rules", rule::rule));
     let responses = root.table("responses", response::responses);
     whole.responses.extend(responses.unwrap_or_default());

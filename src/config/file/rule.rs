@@ -6,10 +6,10 @@ use std::time::Duration;
 use http::HeaderName;
 use toml::de::DeValue;
 
+use super::rule_checks;
 use super::store::{MODES, ON_FAILURE};
-use super::{name, rule_checks};
 use crate::config::scalar::{
-    SettingType, ValueError, between, boolean, choice, duration, duration_or_seconds, filled,
+    self, SettingType, ValueError, between, boolean, choice, duration, duration_or_seconds, filled,
     header_name, integer, kind, number,
 };
 use crate::config::schema::{ExampleValue, ValueSchema};
@@ -157,6 +157,11 @@ const ALIASES: [(&str, &str); 5] = [
 // === impl RuleSettings ===
 
 impl RuleSettings {
+    /// A rule without a name and without expressions, with all defaults. Every setting has this span.
+    pub(in crate::config) fn defaults(span: Range<usize>) -> Self {
+        SectionReader::read_defaults(span, values)
+    }
+
     /// `count`, `mitigate` and `total`, those that are written.
     pub fn expressions(&self) -> impl Iterator<Item = &ExprText> {
         let both = self.count.iter().chain(&self.mitigate);
@@ -185,11 +190,10 @@ pub(super) fn rule(s: &mut SectionReader<'_, '_>) -> RuleSettings {
 }
 
 fn values(s: &mut SectionReader<'_, '_>) -> RuleSettings {
-    let ban = between(Duration::ZERO, LONGEST, duration_or_seconds());
     let delay = between(MILLISECOND, LONGEST_DELAY, duration());
     RuleSettings {
         span: s.span(),
-        name: name(s, "\"login-stuffing\""),
+        name: rule_name(s),
         count: s.optional("count", filled()).map(ExprText::written),
         mitigate: s.optional("mitigate", filled()).map(ExprText::written),
         key: key(s),
@@ -202,21 +206,33 @@ fn values(s: &mut SectionReader<'_, '_>) -> RuleSettings {
         ratio: s.optional("ratio", ratio()),
         total: s.optional("total", filled()).map(ExprText::written),
         cost: cost(s),
-        jitter: s.or("jitter", number(0.0, MOST_JITTER), 0.0),
+        jitter: s.or("jitter", jitter(), 0.0),
         candidate: None,
-        action: s.or("action", choice(ACTIONS, &[]), Action::Block),
+        action: s.or("action", action(), Action::Block),
         response: s.optional("response", response()),
         upstream: s.optional("upstream", filled()),
         max_delay: s.or("max_delay", delay, Duration::from_secs(5)),
-        duration: s.or("duration", ban, Duration::ZERO),
+        duration: s.or("duration", ban(), Duration::ZERO),
         escalate: escalate(s),
         dry_run: s.or("dry_run", boolean(), false),
         enabled: s.or("enabled", boolean(), true),
-        missing: s.or("missing", choice(MISSING, &[]), MissingPart::Group),
-        headers: s.or("headers", choice(HEADERS, &[]), HeaderStyle::Standard),
-        on_store_failure: s.optional("on_store_failure", choice(ON_FAILURE, &[])),
-        store_mode: s.optional("store_mode", choice(MODES, &[])),
+        missing: s.or("missing", missing(), MissingPart::Group),
+        headers: s.or("headers", headers(), HeaderStyle::Standard),
+        on_store_failure: s.optional("on_store_failure", on_store_failure()),
+        store_mode: s.optional("store_mode", store_mode()),
     }
+}
+
+/// Reads the name. Keeps an invalid one, so that references to it cause no errors.
+fn rule_name(s: &mut SectionReader<'_, '_>) -> Text {
+    let span = s.span();
+    let Some(name) = s.required("name", scalar::rule_name(), "\"login-stuffing\"") else {
+        return Spanned::new(String::new(), span);
+    };
+    if let Err(wrong) = scalar::check_rule_name(&name.value) {
+        s.wrong(name.span.clone(), wrong);
+    }
+    name
 }
 
 fn key(s: &mut SectionReader<'_, '_>) -> Vec<ExprText> {
@@ -225,7 +241,7 @@ fn key(s: &mut SectionReader<'_, '_>) -> Vec<ExprText> {
 }
 
 /// The name of a response.
-fn response() -> SettingType<String> {
+pub(super) fn response() -> SettingType<String> {
     SettingType::new(ValueSchema::filled(), |value| {
         let help = "define the response in `[responses.NAME]` and write `response = \"NAME\"`";
         let name = filled().parse(value);
@@ -245,7 +261,7 @@ pub(super) fn known_algorithm(s: &SectionReader<'_, '_>, rule: &RuleSettings) ->
     (!refused).then_some(rule.algorithm.value)
 }
 
-fn escalate(s: &mut SectionReader<'_, '_>) -> Vec<Spanned<Duration>> {
+pub(super) fn escalate(s: &mut SectionReader<'_, '_>) -> Vec<Spanned<Duration>> {
     let ban = between(SHORTEST_BAN, LONGEST, duration());
     let bans = s.array("escalate", ban).unwrap_or_default();
     let example = "for example `escalate = [\"10m\", \"1h\", \"1d\"]`";
@@ -267,23 +283,51 @@ pub(super) fn algorithm() -> SettingType<Algorithm> {
     choice(&Algorithm::NAMED, &[])
 }
 
-fn period() -> SettingType<Duration> {
+pub(super) fn period() -> SettingType<Duration> {
     between(MILLISECOND, LONGEST, duration_or_seconds())
 }
 
-fn burst() -> SettingType<u32> {
+pub(super) fn ban() -> SettingType<Duration> {
+    between(Duration::ZERO, LONGEST, duration_or_seconds())
+}
+
+pub(super) fn action() -> SettingType<Action> {
+    choice(ACTIONS, &[])
+}
+
+pub(super) fn missing() -> SettingType<MissingPart> {
+    choice(MISSING, &[])
+}
+
+pub(super) fn headers() -> SettingType<HeaderStyle> {
+    choice(HEADERS, &[])
+}
+
+pub(super) fn jitter() -> SettingType<f64> {
+    number(0.0, MOST_JITTER)
+}
+
+pub(super) fn on_store_failure() -> SettingType<OnStoreFailure> {
+    choice(ON_FAILURE, &[])
+}
+
+pub(super) fn store_mode() -> SettingType<StoreMode> {
+    choice(MODES, &[])
+}
+
+pub(super) fn burst() -> SettingType<u32> {
     integer(1..=u32::MAX)
 }
 
-fn slices() -> SettingType<u16> {
+pub(super) fn slices() -> SettingType<u16> {
     integer(1..=MOST_SLICES)
 }
 
-fn queue() -> SettingType<u32> {
+pub(super) fn queue() -> SettingType<u32> {
     integer(0..=LONGEST_QUEUE)
 }
 
-fn ratio() -> SettingType<f64> {
+pub(super) fn ratio() -> SettingType<f64> {
     let [least, most] = RATIOS;
     number(least, most)
 }
@@ -324,7 +368,7 @@ fn number_or_expression() -> SettingType<CostSettings> {
 
 /// Reads the candidate. `algorithm` is that of the rule; `None` if it is unknown. `has_ratio` is whether the rule has a
 /// ratio.
-fn candidate(
+pub(super) fn candidate(
     s: &mut SectionReader<'_, '_>,
     (algorithm_of_rule, has_ratio): (Option<Algorithm>, bool),
 ) -> CandidateSettings {

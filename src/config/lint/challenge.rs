@@ -15,7 +15,12 @@ pub(super) fn warn(
     if !rule.rule.challenges() {
         return;
     }
-    if !counts_clearances(rule) && !all.iter().any(|other| limits_clearances_of(other, rule)) {
+    // A preset limits the clearances of its path, unless it challenges registrations alone.
+    let is_written = file.preset_of(rule.written).is_none();
+    if is_written
+        && !counts_clearances(rule)
+        && !all.iter().any(|other| limits_clearances_of(other, rule))
+    {
         unlimited(rule, warnings);
     }
     challenges_api(rule, warnings);

@@ -8,7 +8,10 @@ use crate::config::Text;
 use crate::config::file::{ConfigFile, RouteSettings};
 use crate::decision::Action;
 use crate::expr::{self, ExprOutline, FieldId, Phase, TestRelation, TestSubject};
-use crate::facts::fields::{self, ClientChoice, FieldPresence, FieldSpread, by_id};
+use crate::facts::fields::{
+    self, CLIENT_AGE, CLIENT_ID, CLIENT_KNOWN, CLIENT_KNOWN_USER, ClientChoice, FieldPresence,
+    FieldSpread, by_id,
+};
 use crate::rules::{KeyPart, MissingPart};
 
 /// Warns of a key that is shared, missing, chosen by the client, or new with every request.
@@ -30,7 +33,10 @@ pub(super) fn warn(
     // The worst that a challenge does to an innocent client is a delay.
     let bans_many = case.bans() && !has_client && case.rule.action != Action::Challenge;
     let is_own = |id| by_id(id).spread != FieldSpread::Shared;
-    if bans_many && !parts.iter().any(|part| reads(part, is_own)) {
+    let is_shared = !has_client && !parts.iter().any(|part| reads(part, is_own));
+    if is_shared && hits_known_clients(case, file) {
+        shared_with_known_clients(case, warnings);
+    } else if bans_many && is_shared {
         shared(case, warnings);
     } else if bans_many && case.rule.key.missing == MissingPart::Group {
         grouped(case, file, warnings);
@@ -119,6 +125,26 @@ fn of_response(part: &ExprOutline) -> bool {
     fields.any(|field| by_id(field).phase == Phase::Response)
 }
 
+/// Returns whether the rule bans known clients, or sends them shadow responses, for what others do.
+fn hits_known_clients(case: &LintedRule<'_>, file: &ConfigFile) -> bool {
+    let action = case.rule.action;
+    let is_hit = action == Action::Shadow || action == Action::Block && case.bans();
+    let knows = [CLIENT_KNOWN, CLIENT_KNOWN_USER, CLIENT_AGE];
+    let leaves = case.stops().map(ExprOutline::leaves).unwrap_or_default();
+    let mut fields = leaves
+        .iter()
+        .filter_map(|leaf| fields::find(leaf.subject.field.as_deref()?));
+    file.known_clients.is_some() && is_hit && !fields.any(|field| knows.contains(&field))
+}
+
+fn shared_with_known_clients(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
+    let span = key_span(case).unwrap_or(case.written.span.clone());
+    let message = "this rule refuses known clients for what other clients with the same key do";
+    warnings
+        .at(LintCode::SharedKeyKnownClients, &span, message)
+        .help("use `action = \"challenge\"`, or add `and not client.known` to `mitigate`");
+}
+
 fn shared(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
     let bans = &case.written.escalate;
     let (ban, key) = match (bans.first(), bans.last()) {
@@ -163,7 +189,10 @@ fn grouped(case: &LintedRule<'_>, file: &ConfigFile, warnings: &mut Warnings<'_>
     let tls = file.listeners.iter().all(|listener| listener.tls.is_some());
     let mut parts = case.rule.key.parts.iter();
     // A client can leave a field of the body out, so those requests must share a counter.
-    let is_grouped = |field| by_id(field).phase == Phase::Request && can_be_missing(field, tls);
+    let is_grouped = |field| {
+        let is_filled = field == CLIENT_ID && counts_known_clients(case);
+        by_id(field).phase == Phase::Request && can_be_missing(field, tls) && !is_filled
+    };
     let Some(part) = parts.find(|part| reads(part, is_grouped)) else {
         return;
     };
@@ -173,6 +202,15 @@ fn grouped(case: &LintedRule<'_>, file: &ConfigFile, warnings: &mut Warnings<'_>
     warnings.at(LintCode::MissingKey, span, message).help(
         "add `missing = \"skip\"` to ignore them, or `ip.src` to the key to count them separately",
     );
+}
+
+/// Returns whether all clients that the rule counts are known.
+fn counts_known_clients(case: &LintedRule<'_>) -> bool {
+    let known = [CLIENT_KNOWN, CLIENT_KNOWN_USER].map(|field| by_id(field).name);
+    let mut known = known
+        .into_iter()
+        .filter_map(|name| expr::outline(name).ok());
+    known.any(|known| case.counts().is_some_and(|counts| covers(&known, counts)))
 }
 
 fn dodged(case: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
@@ -234,7 +272,7 @@ fn reads(part: &KeyPart, test: impl Fn(FieldId) -> bool) -> bool {
     part.scalar.reads().iter().any(|id| test(*id))
 }
 
-fn has(part: &KeyPart, spread: FieldSpread) -> bool {
+pub(super) fn has(part: &KeyPart, spread: FieldSpread) -> bool {
     reads(part, |id| by_id(id).spread == spread)
 }
 

@@ -17,7 +17,11 @@ pub(super) fn warn(
         return;
     };
     cacheable_success(known, warnings);
-    if !rules.iter().any(limits_cookies) {
+    if known.success.is_none() && file.known_sources().next().is_none() {
+        return;
+    }
+    // Presets bring their own limits.
+    if !file.is_implied(&known.span) && !rules.iter().any(limits_cookies) {
         warnings
             .at(
                 LintCode::KnownNoLimit,

@@ -12,6 +12,7 @@ mod implies;
 mod keys;
 mod known_clients;
 mod order;
+mod presets;
 mod reads;
 mod routes;
 mod store_mode;
@@ -77,7 +78,10 @@ pub(super) fn warn(compiled: &CompiledConfig<'_>, out: &mut Diagnostics) {
     };
     for (at, rule) in rules.iter().enumerate() {
         let earlier = rules.get(..at).unwrap_or_default();
-        keys::warn(rule, &rules, file, &mut warnings);
+        // The keys of presets are fixed, and their rules guard each other.
+        if file.preset_of(rule.written).is_none() {
+            keys::warn(rule, &rules, file, &mut warnings);
+        }
         order::warn(rule, earlier, file, &mut warnings);
         for parsed in rule.expressions() {
             implies::warn(&parsed.outline, parsed, &mut warnings);
@@ -89,6 +93,7 @@ pub(super) fn warn(compiled: &CompiledConfig<'_>, out: &mut Diagnostics) {
         store_mode::note(rule, file, &mut warnings);
     }
     known_clients::warn(compiled, &rules, &mut warnings);
+    presets::warn(&rules, file, &mut warnings);
     routes::warn(file, &mut warnings);
     // Two rules that use one named expression have the same warnings about it.
     out.remove_repeated_warnings();

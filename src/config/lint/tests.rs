@@ -8,6 +8,7 @@ mod implies;
 mod keys;
 mod known_clients;
 mod order;
+mod presets;
 mod reads;
 mod routes;
 mod store_mode;

@@ -17,7 +17,7 @@ pub(super) use address::{
     target_path, warn_of_host_bits,
 };
 use units::rate;
-pub(super) use units::{between, duration, duration_or_seconds, size, size_between};
+pub(super) use units::{between, duration, duration_or_seconds, duration_text, size, size_between};
 
 /// The parser and the schema of one value.
 pub(super) struct SettingType<T> {
@@ -260,7 +260,26 @@ pub(super) fn choice<T: Copy + PartialEq>(
     })
 }
 
-/// Checks the name of a rule, list, upstream or response: `[A-Za-z0-9_-]{1,64}`.
+/// The name of a rule. Accepts any string; [`check_rule_name`] checks it later.
+pub(super) fn rule_name() -> SettingType<String> {
+    let shape = ValueSchema::string_of_form(schema::RULE_NAME, &[]);
+    SettingType::new(shape, |value| text().parse(value))
+}
+
+/// Checks the name of a rule, which may contain one `/`: up to 40 characters before and 23 after it.
+pub(super) fn check_rule_name(written: &str) -> Parsed<()> {
+    let Some((preset, rule)) = written.split_once('/') else {
+        return check_name(written);
+    };
+    let lengths = preset.len() <= 40 && rule.len() <= 23;
+    if lengths && check_name(preset).is_ok() && check_name(rule).is_ok() {
+        return Ok(());
+    }
+    Err(ValueError::new(format!("`{written}` is not a valid name"))
+        .help("a name with a `/` has 1 to 40 characters before it and 1 to 23 after it"))
+}
+
+/// Checks the name of a list, upstream or response: `[A-Za-z0-9_-]{1,64}`.
 pub(super) fn check_name(written: &str) -> Parsed<()> {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     if (1..=64).contains(&written.len()) && written.bytes().all(legal) {

@@ -74,12 +74,12 @@ pub(in crate::config) fn between(
         if (low..=high).contains(&duration) {
             return Ok(duration);
         }
-        let (low, high) = (show(low), show(high));
+        let (low, high) = (duration_text(low), duration_text(high));
         Err(ValueError::new(format!(
             "this duration is not between {low} and {high}"
         )))
     })
-    .shown(|duration| ExampleValue::Text(show(*duration)))
+    .shown(|duration| ExampleValue::Text(duration_text(*duration)))
 }
 
 /// A size in bytes in the form `"64KiB"`; zero needs no unit.
@@ -127,7 +127,7 @@ fn durations(
         high: Duration::MAX,
         seconds,
     };
-    SettingType::new(shape, parse).shown(|duration| ExampleValue::Text(show(*duration)))
+    SettingType::new(shape, parse).shown(|duration| ExampleValue::Text(duration_text(*duration)))
 }
 
 fn parse_duration(value: &DeValue<'_>) -> Parsed<Duration> {
@@ -150,7 +150,7 @@ fn parse_size(value: &DeValue<'_>) -> Parsed<u64> {
 }
 
 /// Renders a duration as a user would write it.
-fn show(duration: Duration) -> String {
+pub(in crate::config) fn duration_text(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     in_units(millis, &DURATIONS).unwrap_or("0s".to_owned())
 }

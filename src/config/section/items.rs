@@ -76,6 +76,24 @@ impl<'a> SectionReader<'a, '_> {
         Some(self.parse_all(array, &scalar))
     }
 
+    /// Reads one value or an array of them. Empty if it is absent. Reports and omits wrong values.
+    pub(in crate::config) fn one_or_several<T: 'static>(
+        &mut self,
+        key: &'static str,
+        scalar: SettingType<T>,
+    ) -> Vec<Spanned<T>> {
+        self.note(key, || {
+            let several = ValueSchema::list(scalar.shape());
+            ValueSchema::Either(vec![scalar.shape(), several])
+        });
+        let raw = self.take_value(key).filter(|raw| !self.is_torn(raw));
+        match raw.map(|raw| (raw, raw.get_ref())) {
+            None => Vec::new(),
+            Some((_, DeValue::Array(array))) => self.parse_all(array, &scalar),
+            Some((raw, _)) => Vec::from_iter(self.parse(raw, &scalar)),
+        }
+    }
+
     /// Reads the elements of an array, each a value of type `one` or a table read by `read`. `None`
     /// if it is absent. Reports and omits wrong elements.
     pub(in crate::config) fn array_or_tables<T: 'static, U>(

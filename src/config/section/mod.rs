@@ -87,6 +87,16 @@ impl<'a, 'd> SectionReader<'a, 'd> {
         }
     }
 
+    /// Reads an absent table at `span`: every setting has its default.
+    pub(super) fn read_defaults<T>(
+        span: Range<usize>,
+        read: impl FnOnce(&mut SectionReader<'_, '_>) -> T,
+    ) -> T {
+        let (empty, mut ignored) = (DeTable::new(), Diagnostics::new());
+        let mut section = SectionReader::new(&empty, String::new(), span, 0, &mut ignored);
+        read(&mut section)
+    }
+
     /// Returns the schema of a table that `read` reads.
     pub(super) fn describe<T>(read: impl FnOnce(&mut SectionReader<'_, '_>) -> T) -> TableSchema {
         let nothing = items::nothing();

@@ -10,7 +10,8 @@ use crate::config::suggest::{either, nearest};
 use crate::config::vocabulary::foreign_setting;
 
 /// Sections with headers in double brackets.
-pub(in crate::config) const SEVERAL: &[&str] = &["listeners", "upstreams", "routes", "rules"];
+pub(in crate::config) const SEVERAL: &[&str] =
+    &["listeners", "protect", "upstreams", "routes", "rules"];
 
 /// Nested sections that have their own heading in the documentation.
 const BELOW: &[&str] = &["listeners.tls", "geo.overrides"];

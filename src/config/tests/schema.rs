@@ -30,6 +30,18 @@ const NOT_IN_A_SHAPE: &[&str] = &[
     "unknown expression",
     "is defined only later",
     "cannot use itself",
+    "two presets are named",
+    "`success` is missing",
+    "of `[known_clients]` differ",
+    "no client can solve a challenge",
+    "is the name of a rule of the preset",
+    "two presets set different lifetimes",
+    "has no rule",
+    "`path` is empty",
+    "unknown rule",
+    "contradicts `strict = true`",
+    "needs `actions`, or `strict = true`",
+    "cannot have both",
     "the right side of a comparison must be a value, not",
     "`token_file` is required",
     "is set by the gateway itself",
@@ -114,7 +126,7 @@ proptest! {
 #[test]
 fn every_setting_is_described_once() {
     let root = schema::root();
-    assert_eq!(root.keys.len(), 17);
+    assert_eq!(root.keys.len(), 18);
     let rules = root.keys.iter().find(|key| key.name == "rules").unwrap();
     let ValueSchema::List { item, .. } = &rules.shape else {
         panic!("{:?}", rules.shape);

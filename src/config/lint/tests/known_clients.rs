@@ -14,9 +14,14 @@ fn known(server: &str, success: &str, rules: &str) -> String {
 }
 
 fn with_secret(success: &str, rules: &str) -> String {
+    known(&secret(), success, rules)
+}
+
+/// The setting that names a secret.
+pub(super) fn secret() -> String {
     // One thread writes the file, so that no other test reads a part of it.
     static SECRET: LazyLock<PathBuf> = LazyLock::new(secret_file);
-    known(&format!("secret_file = {:?}", *SECRET), success, rules)
+    format!("secret_file = {:?}", *SECRET)
 }
 
 fn secret_file() -> PathBuf {
@@ -66,4 +71,20 @@ fn cookies_without_a_secret_file() {
     let warning = "without `server.secret_file`, cookies end with this process, and other gateways refuse them";
     only(&known("", LOGIN, LIMIT), warning);
     none(&with_secret(LOGIN, LIMIT));
+}
+
+#[test]
+fn a_shared_key_that_includes_known_clients() {
+    let message = "this rule refuses known clients for what other clients with the same key do";
+    let success = format!("{LOGIN} and http.response.code eq 302");
+    let rule = |lines: &str| {
+        let rule = "name = \"tool\"\nkey = [\"tls.ja4\"]\nlimit = 10\nperiod = \"1m\"\n";
+        with_secret(&success, &format!("{LIMIT}[[rules]]\n{rule}{lines}\n"))
+    };
+    let all = "mitigate = 'http.request.uri.path eq \"/a\"'\n";
+    only(&rule(&format!("{all}duration = \"10m\"")), message);
+    only(&rule(&format!("{all}action = \"shadow\"")), message);
+    none(&rule(all));
+    let new = "mitigate = 'http.request.uri.path eq \"/a\" and not client.known'\n";
+    none(&rule(&format!("{new}action = \"shadow\"")));
 }

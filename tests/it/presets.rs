@@ -1,0 +1,158 @@
+//! Presets: a reload that replaces one by the rules that it expands to, and what the commands print about them.
+
+use crate::harness::{Client, Folder, Origin, Process, Running};
+
+const LOGIN: &str = r#"
+[[protect]]
+kind = "login"
+path = "/login"
+user_field = "user"
+rules.site = { limit = 3 }
+"#;
+
+const LISTENER: &str = "[[listeners]]\naddress = \"127.0.0.1:0\"\n[listeners.tls]\n";
+
+/// What `lockgate rules --expanded` prints for a preset.
+fn expanded(preset: &str) -> String {
+    let folder = Folder::new();
+    folder.write("gateway.toml", format!("{LISTENER}{preset}"));
+    printed(&folder, &["rules", "--expanded"])
+}
+
+/// What a command prints.
+fn printed(folder: &Folder, arguments: &[&str]) -> String {
+    let output = Process::output(folder, arguments);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    text
+}
+
+/// An origin server that knows one password.
+fn origin() -> Origin {
+    Origin::answering(|seen| {
+        let is_right = seen.body.ends_with(b"password=right");
+        let status = if is_right {
+            "204 No Content"
+        } else {
+            "401 Unauthorized"
+        };
+        format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n").into_bytes()
+    })
+}
+
+fn log_in(client: Client, user: &str, password: &str) -> Client {
+    let form = "application/x-www-form-urlencoded";
+    let body = format!("user={user}&password={password}");
+    client
+        .header("content-type", form)
+        .body(body.as_bytes())
+        .post("/login")
+}
+
+#[test]
+fn the_expansion_of_a_preset_keeps_its_counters_and_bans() {
+    let rules = expanded(LOGIN);
+    let gateway = Running::with_origin(origin(), LOGIN);
+    let guess = |user: &str| log_in(gateway.tls_client(), user, "wrong").send().status;
+    assert_eq!(guess("a"), 401);
+    assert_eq!(guess("b"), 401);
+    gateway.reload(&rules).unwrap();
+    assert_eq!(guess("c"), 401);
+    assert_eq!(guess("d"), 401);
+    let banned = log_in(gateway.tls_client(), "e", "wrong").send();
+    assert_eq!(banned.status, 429);
+    assert_eq!(banned.header("x-lockgate-challenge"), Some("required"));
+    gateway.reload(LOGIN).unwrap();
+    assert_eq!(guess("f"), 429);
+    gateway.reload(&rules).unwrap();
+    assert_eq!(guess("g"), 429);
+}
+
+#[test]
+fn a_device_stays_known_when_the_preset_is_replaced() {
+    let gateway = Running::with_origin(origin(), LOGIN);
+    let answer = log_in(gateway.tls_client(), "alice", "right").send();
+    let cookie = answer.header("set-cookie").unwrap();
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let strict = format!("{LOGIN}strict = true\n").replace("rules.site = { limit = 3 }\n", "");
+    for rules in [expanded(&strict), strict] {
+        gateway.reload(&rules).unwrap();
+        let known = gateway.tls_client().header("cookie", &cookie);
+        assert_eq!(log_in(known, "Alice", "right").send().status, 204);
+        let known = gateway.tls_client().header("cookie", &cookie);
+        assert_eq!(log_in(known, "bob", "right").send().status, 429);
+    }
+}
+
+#[test]
+fn several_presets_expand_to_one_table() {
+    let more = "[[protect]]\nkind = \"signup\"\npath = \"/signup\"\nactions = \"/invite\"\nuser_json = \"mail\"\n";
+    let text = expanded(&format!("{LOGIN}{more}"));
+    let (tables, _) = text.split_once("[[rules]]").unwrap();
+    assert!(
+        tables.starts_with("# implied by [[protect]]\n[challenge]\n"),
+        "{tables}"
+    );
+    assert!(tables.contains("one table has one `user`"), "{tables}");
+    assert_eq!(tables.matches("\nsuccess = ").count(), 1, "{tables}");
+    assert!(tables.contains(") or ("), "{tables}");
+    assert!(tables.contains("\nlifetime = \"180d\"\n"), "{tables}");
+    Running::with(&text);
+    let pages = expanded("[[protect]]\nkind = \"pages\"\npath = \"/p/*\"\n");
+    assert!(pages.contains("\nsuccess = 'false'\n"), "{pages}");
+    Running::with(&pages);
+}
+
+#[test]
+fn check_says_what_the_preset_of_init_does() {
+    let folder = Folder::new();
+    printed(
+        &folder,
+        &["init", "--login", "/login", "--user-field", "user"],
+    );
+    let text = printed(&folder, &["check"]);
+    for part in [
+        "protect \"login\" (gateway.toml:",
+        "): POST /login, user from form field \"user\"\n  9 rules before all rules: known-device account address",
+        "all new devices after 30 failures in 1m if over 40 % fail",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let codes: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once("warning["))
+        .filter_map(|(_, rest)| rest.split_once(']'))
+        .map(|(code, _)| code)
+        .collect();
+    assert_eq!(
+        codes,
+        ["development-certificate", "cookies-no-secret-file"],
+        "{text}"
+    );
+    let known =
+        "and not http.response.code in {401 403}`; cookie __Host-lockgate-client, 180 days\n";
+    assert!(text.contains(known), "{text}");
+    let table = printed(&folder, &["rules"]);
+    assert!(table.contains("login/site"), "{table}");
+}
+
+#[test]
+fn check_says_that_pages_alone_know_nobody() {
+    let folder = Folder::new();
+    let pages = "[[protect]]\nkind = \"pages\"\npath = \"/p/*\"\n";
+    folder.write("gateway.toml", format!("{LISTENER}{pages}"));
+    let text = printed(&folder, &["check"]);
+    assert!(
+        text.contains("  known        nobody: add a `login`"),
+        "{text}"
+    );
+    let known = "[known_clients]\nlifetime = \"30d\"\ndomain = \"shop.example\"\n";
+    folder.write("gateway.toml", format!("{LISTENER}{known}{LOGIN}{pages}"));
+    let text = printed(&folder, &["check"]);
+    assert!(!text.contains("nobody"), "{text}");
+    assert!(
+        text.contains("cookie __Secure-lockgate-client, 30 days"),
+        "{text}"
+    );
+}
