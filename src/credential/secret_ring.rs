@@ -116,7 +116,7 @@ impl SecretRing {
         mac(self.first.key(purpose), scope, message)
     }
 
-    /// Returns the secret whose signature of `message` is `expected`. `None` if there is none.
+    /// Returns the secret whose signature of `message` is `expected`. `None` if no secret has signed it.
     pub(super) fn verify(
         &self,
         purpose: KeyPurpose,

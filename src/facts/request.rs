@@ -193,7 +193,7 @@ impl<'r> RequestFacts<'r> {
         self.body.get().map(|body| &**body)
     }
 
-    /// The fields of the form in the body, in order. Empty if there is none.
+    /// The fields of the form in the body, in order. Empty if the body is no form or was not read.
     pub(super) fn form_fields(&self) -> &[FormField] {
         self.body().map_or(&[], InspectedBody::form_fields)
     }

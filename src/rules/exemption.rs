@@ -18,7 +18,7 @@ pub(super) struct ChallengeExemption {
 // === impl ChallengeExemption ===
 
 impl ChallengeExemption {
-    /// Returns the exemption of `rule`. `None` if the rule challenges nobody.
+    /// Returns the exemption of `rule`. `None` if the rule has another action than `challenge`.
     pub(super) fn of(rule: &Rule) -> Option<Self> {
         let mut parts = rule.key.parts.iter();
         let counts_clearances = parts.any(|part| part.scalar.reads().contains(&CLIENT_CLEARANCE));

@@ -29,7 +29,7 @@ pub struct ForwardedHeaders<'a> {
     pub request_id: &'a str,
     /// The names of the rules that tagged the request, separated by commas. Empty if there are none.
     pub rules: &'a str,
-    /// The name of the rule whose challenge the client has solved. Empty if there is none.
+    /// The name of the rule whose challenge the client has solved. Empty if the request passed no challenge.
     pub challenge: &'a str,
     /// What the gateway's cookies prove. `None` if it gives clients no cookies.
     pub credentials: Option<CredentialHeaders>,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::credential::is_own_cookie;
 
-/// Returns the cookies of a header line that are not the gateway's. `None` if there are none.
+/// Returns the cookies of a header line that are not the gateway's. `None` if all cookies are the gateway's.
 pub(super) fn without_own_cookies(line: &[u8]) -> Option<Cow<'_, [u8]>> {
     if !cookies(line).any(is_own) {
         return Some(Cow::Borrowed(line));

@@ -60,7 +60,7 @@ pub struct ProtectSettings {
     pub ceiling: Spanned<u32>,
     /// The lifetime of the known-client cookie. `None` for the default.
     pub known: Option<Spanned<Duration>>,
-    /// Requests that the preset neither counts nor mitigates. `None` if there are none.
+    /// Matches the requests that the preset neither counts nor mitigates. `None` if the preset exempts no request.
     pub exempt: Option<ExprText>,
     /// Whether every new client is challenged. Default false.
     pub strict: Spanned<bool>,

@@ -71,7 +71,7 @@ impl ProtectSettings {
         all.and_not_exempt(self)
     }
 
-    /// Requests for the page with the login form. `None` if there is none.
+    /// Matches requests for the page with the login form. `None` if the preset protects no form page.
     pub(super) fn form_page(&self) -> Option<AllOf> {
         let paths = match &self.form_path {
             Some(path) if path.value.is_empty() => return None,
@@ -282,7 +282,7 @@ pub fn generated(text: &str, cause: &Range<usize>) -> ExprText {
     generated
 }
 
-/// Returns the test that a field has one of these values. `None` if there are none.
+/// Returns the test that a field has one of these values. `None` if the list of values is empty.
 fn one_of(field: &str, quoted: &[String]) -> Option<String> {
     match quoted {
         [] => None,

@@ -175,7 +175,7 @@ pub(super) fn ban_lengths(ban: &BanLength) -> &[Duration] {
     }
 }
 
-/// The ratio in 1/10,000. 0 if there is none.
+/// The ratio in 1/10,000. 0 if the limiter has no ratio.
 pub(super) fn ratio(limiter: &Limiter) -> u64 {
     limiter.ratio.map_or(0, |ratio| ratio.parts().into())
 }
