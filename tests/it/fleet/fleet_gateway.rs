@@ -228,6 +228,15 @@ impl FleetGateway {
         assert_eq!(lines.len(), count, "{lines:?}");
     }
 
+    /// The log lines that contain `text`. Each of the two cores has written one, or only one of them has.
+    #[track_caller]
+    pub fn logs_of_cores(&self, text: &str) -> Vec<String> {
+        wait_until(text, || !self.logged(text).is_empty());
+        let lines = self.logged(text);
+        assert!((1..=2).contains(&lines.len()), "{lines:?}");
+        lines
+    }
+
     /// What the process has open while it has no clients.
     pub fn open_resources(&self) -> OpenResources {
         let samples = (0..20).map(|_| {
