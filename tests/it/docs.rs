@@ -298,8 +298,8 @@ pub fn whole(fragment: &str) -> String {
     let mut text = fragment.to_owned();
     if !text.contains("[[listeners]]") {
         text.push_str(LISTENER);
-        // Presets challenge, and clients solve challenges only over TLS.
-        if text.contains("[[protect]]") {
+        // Clients solve challenges only over TLS.
+        if text.contains("[[protect]]") || text.contains("\"challenge\"") {
             text.push_str("[listeners.tls]\n");
         }
     }
