@@ -32,7 +32,7 @@ impl Rule {
         }
     }
 
-    /// The units for which a request needs room that is not counted now: see [`CompiledRule::uncounted_units`].
+    /// The units that must be free for a request and are not counted now: see [`CompiledRule::uncounted_units`].
     pub(super) fn uncounted_units(&self) -> u64 {
         let has_ratio = self.limiter.is_some_and(|limiter| limiter.ratio.is_some());
         if has_ratio { 0 } else { 1 }

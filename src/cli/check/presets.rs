@@ -272,7 +272,7 @@ impl PresetSummary<'_> {
     }
 }
 
-/// Describes the limit of a rule: who, after how many of what, and the share of the rest.
+/// Describes the limit of a rule: its key, the number of requests or responses, and their share of the total.
 fn counted(rule: &RuleDraft, who: &str, what: &str, share: &str) -> String {
     let limit = rule.settings.limit.as_ref().map_or(0, |limit| limit.value);
     let Some(period) = &rule.settings.period else {

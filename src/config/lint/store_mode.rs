@@ -1,4 +1,4 @@
-//! Notes about rules that `mode = "async"` in `[store.redis]` affects in a way that the user may not expect.
+//! Notes about rules that `mode = "async"` in `[store.redis]` affects as the user may not expect.
 //!
 //! A rule with its own `store_mode` gets none: the user has chosen.
 

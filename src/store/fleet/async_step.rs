@@ -57,7 +57,7 @@ impl AsyncStep<'_> {
         self.local.known_ban(self.step.id, key, self.now)
     }
 
-    /// Applies what events have said of the key. Returns its ban, if that is in force.
+    /// Applies events that concern the key. Returns its ban, if that is in force.
     pub(super) fn apply_news(&self, entry: &mut KeyEntry) -> Option<BanNews> {
         let news = entry.news.take()?;
         match *news {

@@ -15,7 +15,7 @@ pub(in crate::store) const MAX_REPORTS: usize = 64;
 /// The number of bits in a record's map of active nodes.
 const NODE_BITS: u64 = 128;
 
-/// A node that has not been heard of for this long, or for ten sync intervals, has left the fleet.
+/// A node that has sent nothing for this long, or for ten sync intervals, has left the fleet.
 const NODE_LIFETIME: Duration = Duration::from_secs(5);
 
 /// The events of exhausted keys that all nodes together append per sync interval.

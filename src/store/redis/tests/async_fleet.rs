@@ -1,115 +1,22 @@
 //! Several nodes in async mode on one server.
 
-use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
+use super::async_node::{TestNode, all_know_the_ban, banning, start_nodes, step, until};
+use super::on_a_core;
 use super::server::TestServer;
-use super::{on_a_core, settings};
 use crate::clock::Clock;
-use crate::limit::{Algorithm, Limiter};
+use crate::limit::Algorithm;
 use crate::rules::plan::{
-    BanLength, KeyStatus, OnStoreFailure, Plan, PlanResult, Step, StepOp, StepResult, StoreMode,
+    KeyStatus, OnStoreFailure, PlanResult, Step, StepOp, StepResult, StoreMode,
 };
-use crate::store::fixture::{Rule, plan};
-use crate::store::{Store, StoreBounds, StoreHandle};
-
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// A gateway of one core.
-pub(super) struct TestNode(Rc<StoreHandle>);
-
-impl TestNode {
-    pub(super) async fn start(url: &str) -> Self {
-        let settings = super::RedisSettings {
-            timeout: Duration::from_millis(500),
-            ..settings(url)
-        };
-        let store = Store::memory(StoreBounds::keys(10_000));
-        let store = store.shared(settings, 0.5, OnStoreFailure::Local);
-        let handle = StoreHandle::new(Arc::new(store), Clock::System);
-        tokio::task::spawn_local(handle.clone().run());
-        handle.first_attempt().await;
-        Self(handle)
-    }
-
-    async fn apply(&self, plan: &Plan) -> PlanResult {
-        let mut result = PlanResult::default();
-        let now = Clock::System.now();
-        let refusing_rule = self.0.apply(&mut plan.clone(), now, &mut result).await;
-        assert_eq!(refusing_rule, None);
-        result
-    }
-
-    pub(super) async fn run(&self, step: &Step, key: &str) -> StepResult {
-        let result = self.apply(&plan([(key, step.clone())])).await;
-        result.steps[0]
-    }
-
-    pub(super) async fn admits(&self, step: &Step, key: &str) -> bool {
-        self.run(step, key).await.status == KeyStatus::Within
-    }
-
-    pub(super) fn is_down(&self) -> bool {
-        self.0.counters().unwrap().is_down()
-    }
-
-    /// The number of nodes that this one knows.
-    pub(super) fn fleet_size(&self) -> u32 {
-        self.0.counters().unwrap().fleet().nodes
-    }
-
-    /// Leaves the fleet.
-    pub(super) async fn finish(&self) {
-        self.0.finish().await;
-    }
-}
-
-pub(super) async fn three_nodes(server: &TestServer) -> [TestNode; 3] {
-    let url = server.url();
-    let nodes = [
-        TestNode::start(&url).await,
-        TestNode::start(&url).await,
-        TestNode::start(&url).await,
-    ];
-    until("every node knows the fleet", async || {
-        nodes.iter().all(|node| node.fleet_size() == 3)
-    })
-    .await;
-    nodes
-}
-
-/// An async step that admits one unit.
-fn step(name: &str, algorithm: Algorithm, limit: u64) -> Step {
-    let rule = Rule::counting(&(), name, Limiter::new(algorithm, limit, DAY));
-    Step {
-        mode: StoreMode::Async,
-        ..rule.step(StepOp::Admit, 1)
-    }
-}
-
-pub(super) fn banning(name: &str, limit: u64) -> Step {
-    Step {
-        ban: BanLength::For(DAY),
-        ..step(name, Algorithm::SlidingWindow, limit)
-    }
-}
-
-pub(super) async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
-    for _ in 0..1_000 {
-        if is_true().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("not in time: {what}");
-}
+use crate::store::fixture::plan;
 
 #[test]
 fn three_nodes_share_a_limit_with_every_algorithm() {
     on_a_core(async {
         let server = TestServer::start(&[]);
-        let nodes = three_nodes(&server).await;
+        let nodes = start_nodes::<3>(&server).await;
         let mut slices = step("async-slices", Algorithm::SlidingWindow, 90);
         slices.limiter.slices = 12;
         let steps = [
@@ -144,7 +51,7 @@ fn three_nodes_share_a_limit_with_every_algorithm() {
 fn a_ban_reaches_all_nodes_and_so_does_its_end() {
     on_a_core(async {
         let server = TestServer::start(&[]);
-        let nodes = three_nodes(&server).await;
+        let nodes = start_nodes::<3>(&server).await;
         let rule = banning("async-ban", 5);
         let id = rule.id;
         while nodes[0].admits(&rule, "k").await {}
@@ -178,7 +85,7 @@ fn a_ban_reaches_all_nodes_and_so_does_its_end() {
 fn the_end_of_a_ban_in_exact_mode_reaches_all_nodes() {
     on_a_core(async {
         let server = TestServer::start(&[]);
-        let nodes = three_nodes(&server).await;
+        let nodes = start_nodes::<3>(&server).await;
         let rule = Step {
             mode: StoreMode::Exact,
             ..banning("exact-unban", 2)
@@ -208,7 +115,7 @@ fn the_end_of_a_ban_in_exact_mode_reaches_all_nodes() {
 fn charges_of_responses_ban_a_key() {
     on_a_core(async {
         let server = TestServer::start(&[]);
-        let nodes = three_nodes(&server).await;
+        let nodes = start_nodes::<3>(&server).await;
         let charge = Step {
             op: StepOp::Charge,
             ..banning("async-charge", 6)
@@ -222,12 +129,7 @@ fn charges_of_responses_ban_a_key() {
             assert!(node.admits(&check, "k").await);
             node.run(&charge, "k").await;
         }
-        for node in &nodes {
-            until("the node knows the ban", async || {
-                !node.admits(&check, "k").await
-            })
-            .await;
-        }
+        all_know_the_ban(&nodes, &check, "k").await;
     });
 }
 
@@ -235,7 +137,7 @@ fn charges_of_responses_ban_a_key() {
 fn a_plan_mixes_both_modes() {
     on_a_core(async {
         let server = TestServer::start(&[]);
-        let nodes = three_nodes(&server).await;
+        let nodes = start_nodes::<3>(&server).await;
         let exact = |name: &str, limit: u64| Step {
             mode: StoreMode::Exact,
             ..step(name, Algorithm::SlidingWindow, limit)
@@ -327,29 +229,18 @@ fn a_node_decides_alone_while_the_store_is_down() {
 fn units_of_an_outage_ban_no_client() {
     on_a_core(async {
         let server = TestServer::start(&[]);
-        let url = server.url();
-        let [first, second] = [TestNode::start(&url).await, TestNode::start(&url).await];
-        until("both nodes know the fleet", async || {
-            [&first, &second].iter().all(|node| node.fleet_size() == 2)
-        })
-        .await;
+        let [first, second] = start_nodes(&server).await;
         let rule = banning("async-outage", 100);
         for _ in 0..60 {
             assert!(second.admits(&rule, "k").await);
         }
-        server.signal("STOP");
-        until("the node notices the outage", async || first.is_down()).await;
+        first.sees_outage(&server).await;
         for _ in 0..12 {
             assert!(first.admits(&rule, "k").await);
         }
-        server.signal("CONT");
-        until("the node notices the end", async || !first.is_down()).await;
+        first.sees_recovery(&server).await;
         until("the fleet knows 72 units", async || {
-            let peek = Step {
-                op: StepOp::Peek,
-                ..rule.clone()
-            };
-            let reading = first.run(&peek, "k").await.reading;
+            let reading = first.peek(&rule, "k").await.reading;
             reading.is_some_and(|reading| reading.remaining == 100 - 72)
         })
         .await;
@@ -364,7 +255,7 @@ fn units_of_an_outage_ban_no_client() {
 fn foreign_entries_in_the_streams_are_skipped() {
     on_a_core(async {
         let server = TestServer::start(&[]);
-        let nodes = three_nodes(&server).await;
+        let nodes = start_nodes::<3>(&server).await;
         let client = redis::Client::open(server.url()).unwrap();
         let mut connection = client.get_connection().unwrap();
         let unknown_event: &[u8] = b"\x09\x03\x00abc\x02\xff";
@@ -396,7 +287,7 @@ fn foreign_entries_in_the_streams_are_skipped() {
 fn a_node_that_leaves_reports_what_is_left() {
     on_a_core(async {
         let server = TestServer::start(&[]);
-        let [first, second, third] = three_nodes(&server).await;
+        let [first, second, third] = start_nodes::<3>(&server).await;
         let rule = step("async-leave", Algorithm::FixedWindow, 90);
         for _ in 0..10 {
             assert!(first.admits(&rule, "k").await);
@@ -411,11 +302,7 @@ fn a_node_that_leaves_reports_what_is_left() {
             assert!(third.admits(&rule, "k").await);
         }
         until("the node has read the fleet's counter", async || {
-            let peek = Step {
-                op: StepOp::Peek,
-                ..rule.clone()
-            };
-            let reading = third.run(&peek, "k").await.reading.unwrap();
+            let reading = third.peek(&rule, "k").await.reading.unwrap();
             reading.remaining == 90 - 30
         })
         .await;
@@ -442,11 +329,7 @@ fn a_node_that_leaves_reports_cold_keys() {
         until(
             "the node knows what the first one has admitted",
             async || {
-                let peek = Step {
-                    op: StepOp::Peek,
-                    ..rule.clone()
-                };
-                let reading = second.run(&peek, "k").await.reading;
+                let reading = second.peek(&rule, "k").await.reading;
                 reading.is_some_and(|reading| reading.remaining == 100 - 19 - 25)
             },
         )

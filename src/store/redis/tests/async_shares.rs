@@ -1,6 +1,6 @@
 //! Rules with a ratio on several nodes in async mode.
 
-use super::async_fleet::{TestNode, banning, three_nodes, until};
+use super::async_node::{TestNode, all_know_the_ban, banning, start_nodes, until};
 use super::on_a_core;
 use super::server::TestServer;
 use crate::limit::{ShareCounts, ShareRatio};
@@ -22,11 +22,7 @@ fn other(rule: &Step) -> Step {
 }
 
 async fn counts(node: &TestNode, rule: &Step, key: &str) -> (u32, u32) {
-    let peek = Step {
-        op: StepOp::Peek,
-        ..rule.clone()
-    };
-    let ShareCounts { count, total } = node.run(&peek, key).await.reading.unwrap().share;
+    let ShareCounts { count, total } = node.peek(rule, key).await.reading.unwrap().share;
     (count, total)
 }
 
@@ -34,7 +30,7 @@ async fn counts(node: &TestNode, rule: &Step, key: &str) -> (u32, u32) {
 fn the_share_of_all_nodes_bans_a_key() {
     on_a_core(async {
         let server = TestServer::start(&[]);
-        let nodes = three_nodes(&server).await;
+        let nodes = start_nodes::<3>(&server).await;
         let rule = share("async-share", 6);
         let check = Step {
             op: StepOp::CheckBan,
@@ -60,12 +56,7 @@ fn the_share_of_all_nodes_bans_a_key() {
             !nodes[0].admits(&check, "k").await
         })
         .await;
-        for node in &nodes {
-            until("the node knows the ban", async || {
-                !node.admits(&check, "k").await
-            })
-            .await;
-        }
+        all_know_the_ban(&nodes, &check, "k").await;
     });
 }
 
@@ -74,12 +65,7 @@ fn the_share_of_all_nodes_bans_a_key() {
 fn units_of_an_outage_ban_no_client_below_the_limit_or_the_share() {
     on_a_core(async {
         let server = TestServer::start(&[]);
-        let url = server.url();
-        let [first, second] = [TestNode::start(&url).await, TestNode::start(&url).await];
-        until("both nodes know the fleet", async || {
-            [&first, &second].iter().all(|node| node.fleet_size() == 2)
-        })
-        .await;
+        let [first, second] = start_nodes(&server).await;
         let rule = share("async-share-outage", 10);
         for _ in 0..4 {
             assert!(second.admits(&rule, "below the limit").await);
@@ -90,15 +76,13 @@ fn units_of_an_outage_ban_no_client_below_the_limit_or_the_share() {
         for _ in 0..8 {
             assert!(second.admits(&rule, "below the share").await);
         }
-        server.signal("STOP");
-        until("the node notices the outage", async || first.is_down()).await;
+        first.sees_outage(&server).await;
         for key in ["below the limit", "below the share"] {
             for _ in 0..4 {
                 assert!(first.admits(&rule, key).await);
             }
         }
-        server.signal("CONT");
-        until("the node notices the end", async || !first.is_down()).await;
+        first.sees_recovery(&server).await;
         let expected = [("below the limit", (8, 8)), ("below the share", (12, 32))];
         for (key, merged) in expected {
             until("the fleet knows all units", async || {

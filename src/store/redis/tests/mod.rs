@@ -16,6 +16,7 @@ use crate::store::{Remote, Store, StoreBounds, StoreHandle, conformance};
 
 mod addresses;
 mod async_fleet;
+mod async_node;
 mod async_shares;
 mod differential;
 mod merges;
