@@ -1,6 +1,7 @@
-"""Attack 2 on two gateways that share Redis, with an outage of Redis in the middle of the attack."""
+"""Attack 2 on two gateways that share Redis, with reloads and an outage of Redis during the attack."""
 
 import json
+import signal
 import sys
 import time
 
@@ -39,17 +40,26 @@ def run(machine, row, defence, seed):
     try:
         machine.start_origin(ports, row.latency)
         server = machine.start(redis, "redis", [ports["REDIS"]])
-        for number, each in enumerate(gateways):
-            machine.start_proxy(defence, row, each, store, f"gateway-{number}")
+        proxies = [machine.start_proxy(defence, row, each, store, f"gateway-{number}") for number, each in enumerate(gateways)]
 
-        def outage(start):
-            """Redis is gone from the middle of the attack, for a sixth of it. It comes back empty."""
-            time.sleep(max(0, start + (row.lead + row.span / 2) / row.speed - time.time()))
+        def faults(start):
+            """Reloads after a sixth and five sixths of the attack. In between, Redis is gone for a sixth and comes back empty."""
+            wait_for = lambda part: time.sleep(max(0, start + (row.lead + row.span * part) / row.speed - time.time()))
+            wait_for(1 / 6)
+            reload(proxies)
+            wait_for(1 / 2)
             machine.stop(server)
-            time.sleep(row.span / 6 / row.speed)
+            wait_for(2 / 3)
             machine.start(redis, "redis", [ports["REDIS"]])
+            wait_for(5 / 6)
+            reload(proxies)
 
-        found = machine.drive(row, seed, [each["TLS"] for each in gateways], outage)
+        found = machine.drive(row, seed, [each["TLS"] for each in gateways], faults)
         return found | {"origin": origin_stats(ports["ORIGIN"])}
     finally:
         machine.stop_all()
+
+
+def reload(proxies):
+    for proxy in proxies:
+        proxy.send_signal(signal.SIGHUP)

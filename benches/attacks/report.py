@@ -99,7 +99,8 @@ def fleet(runs_of):
     if not shown:
         return []
     lines = ["## Two gateways and a store outage", "",
-             "Each client uses one of two gateways that share Redis. Redis stops in the middle of the attack and comes back empty.", "",
+             "Each client uses one of two gateways that share Redis. Redis stops in the middle of the attack and comes back empty;",
+             "both gateways reload before and after that.", "",
              "| attack | defence | leak / harmed, worst of the seeds | goal |", "| --- | --- | --- | --- |"]
     for row, defence in shown:
         lines.append(f"| {row.title} | {defences.TITLES[defence]} | {cell(row, defence, runs_of[row.name, defence])} | {goal(row)} |")
