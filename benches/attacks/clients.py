@@ -98,6 +98,9 @@ class Browser:
             curl.setopt(CurlOpt.POSTFIELDS, body.encode())
         else:
             curl.setopt(CurlOpt.HTTPGET, 1)
+        if body is not None and not any(line.startswith("sec-fetch-site") for line in headers):
+            # The form of a page of the site.
+            headers = [*headers, "sec-fetch-site: same-origin", f"origin: {self.origin}"]
         curl.setopt(CurlOpt.HTTPHEADER, [line.encode() for line in headers])
         curl.setopt(CurlOpt.COOKIE, self.jar.header())
         curl.setopt(CurlOpt.HEADERDATA, head)

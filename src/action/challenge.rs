@@ -22,6 +22,7 @@ use crate::credential::WorkProof;
 /// Tells clients that a response is a challenge, and origin servers that a request came through one.
 pub const CHALLENGE_HEADER: HeaderName = HeaderName::from_static("x-lockgate-challenge");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 
 /// A challenge for one request.
@@ -67,9 +68,14 @@ impl ChallengeAudience {
         ChallengeAudience::OtherBody
     }
 
-    /// Returns whether the page could send the body of the request again.
-    pub fn can_repeat(&self, request: &RequestInfo<'_>) -> bool {
-        *self == ChallengeAudience::OtherBody && is_form(request)
+    /// Returns whether the page could send the body of the request to `authority` again.
+    ///
+    /// Only the form of a page of the same origin is repeated. The form of a foreign page would become a form of this
+    /// site: with the cookies and headers by which applications recognize forged requests.
+    pub fn can_repeat(&self, request: &RequestInfo<'_>, authority: &str) -> bool {
+        *self == ChallengeAudience::OtherBody
+            && is_form(request)
+            && is_same_origin(request.headers, authority)
     }
 
     /// Returns a page that sends this form again. `None` is a form that was not read to its end.
@@ -87,6 +93,20 @@ fn is_navigation(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(ACCEPT).iter();
     let mut ranges = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
     ranges.any(|range| media_type_is(range, "text/html"))
+}
+
+/// Returns whether a page of the same origin sent the request.
+fn is_same_origin(headers: &HeaderMap, authority: &str) -> bool {
+    if let Some(site) = headers.get(SEC_FETCH_SITE) {
+        return site == "same-origin";
+    }
+    let origin = headers.get(ORIGIN);
+    origin.is_some_and(|origin| is_own_origin(origin, authority))
+}
+
+/// Returns whether `origin` is that of the pages of `authority`.
+pub fn is_own_origin(origin: &HeaderValue, authority: &str) -> bool {
+    origin.as_bytes().strip_prefix(b"https://") == Some(authority.as_bytes())
 }
 
 /// Returns whether the request is the urlencoded form of a page.

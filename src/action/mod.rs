@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, Version};
 
 pub use self::challenge::{
     CHALLENGE_HEADER, ChallengeAudience, ChallengeResponse, EndpointResponse, RefusedSolution,
-    hidden_inputs,
+    hidden_inputs, is_own_origin,
 };
 pub use self::fault::{GatewayError, client_left, cut_off, unanswered};
 pub use self::quota::{QuotaNames, add_quota_headers};

@@ -47,6 +47,15 @@ impl BodyBudget {
 // === impl BodyReservation ===
 
 impl BodyReservation {
+    /// Reserves more, so that it is `bytes` in all. Returns whether the budget has them.
+    pub fn extend_to(&mut self, bytes: usize) -> bool {
+        let Some(mut more) = self.budget.reserve(bytes.saturating_sub(self.bytes)) else {
+            return false;
+        };
+        self.bytes += std::mem::take(&mut more.bytes);
+        true
+    }
+
     /// Returns `bytes` such that their part of the budget is freed with their memory. Frees the rest now.
     pub fn hold(mut self, mut bytes: Vec<u8>) -> Bytes {
         bytes.shrink_to_fit();
@@ -86,6 +95,21 @@ mod tests {
         assert!(budget.reserve(usize::MAX).is_none());
         assert!(budget.reserve(1).is_some());
         drop(most);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_reservation_grows_within_the_budget() {
+        let budget = BodyBudget::default();
+        let mut one = budget.reserve(10).unwrap();
+        assert!(one.extend_to(MAX_BYTES - 1));
+        let mut other = budget.reserve(1).unwrap();
+        assert!(!other.extend_to(2));
+        assert_eq!(budget.used(), MAX_BYTES);
+        drop(one);
+        assert!(other.extend_to(2) && other.extend_to(1));
+        assert_eq!(budget.used(), 2);
+        drop(other);
         assert_eq!(budget.used(), 0);
     }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use http::header::COOKIE;
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 
 use self::parse::ParsedUrl;
@@ -131,7 +132,7 @@ pub fn explain(args: &ExplainArgs) -> ExitCode {
 }
 
 fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
-    let clock = ManualClock::at(midnight(Clock::System.now()));
+    let clock = ManualClock::at(start_of(args));
     let mut diagnostics = Diagnostics::new();
     let (source, file) = config::load(&args.config.config, &mut diagnostics);
     let now = clock.now();
@@ -207,8 +208,13 @@ impl ExplainedRequest {
     }
 }
 
-/// Returns the last midnight. Windows of all common lengths start then, so two runs give equal output.
-fn midnight(now: Timestamp) -> Timestamp {
+/// Returns when the request arrives: at the last midnight, when windows of all common lengths start, so that two runs
+/// give equal output. A request with cookies arrives now, because a cookie of today was not valid at midnight.
+fn start_of(args: &ExplainArgs) -> Timestamp {
     const DAY: u64 = 86_400;
+    let now = Clock::System.now();
+    if args.headers.iter().any(|(name, _)| *name == COOKIE) {
+        return now;
+    }
     Timestamp::from_secs(now.as_secs() / DAY * DAY)
 }

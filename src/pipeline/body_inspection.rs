@@ -18,6 +18,7 @@ use super::request_state::LoggedBody;
 use super::respond::HandledResponse;
 use crate::action::{GatewayError, RequestInfo};
 use crate::body::BodyError;
+use crate::body::budget::{BodyBudget, BodyReservation};
 use crate::facts::{BodyKind, BodyLength, BodyReads, InspectedBody, RequestFacts};
 use crate::listen::{PutBack, RequestBody, TooSlow};
 use crate::observe::BodyInspection;
@@ -26,6 +27,9 @@ use crate::snapshot::Snapshot;
 /// How long an HTTP/2 client with `Expect: 100-continue` may wait for a response that hyper cannot send, before the
 /// rules run without its body.
 const UNASKED_WAIT: Duration = Duration::from_secs(1);
+
+/// The memory that the first bytes of a body take.
+const LEAST_BUFFER: usize = 512;
 
 /// What to do about the body of a request before its rules run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +43,13 @@ pub enum InspectionPlan {
 }
 
 /// The start of a body, and what else was read of it.
-#[derive(Default)]
 struct BodyStart {
     /// The first bytes, at most as many as rules can read.
     bytes: Vec<u8>,
+    /// The memory of `bytes`. It grows with what arrives: a length that a client only declares takes nothing.
+    reservation: BodyReservation,
+    /// Whether the budget had no memory for more.
+    is_full: bool,
     /// The rest of the last frame.
     rest: Bytes,
     trailers: Option<HeaderMap>,
@@ -88,28 +95,24 @@ async fn read(
     let (snapshot, facts) = (request.snapshot(), request.facts);
     let declared = facts.head.body_size();
     let most = snapshot.settings.inspect_body;
-    let expected = declared.and_then(|size| usize::try_from(size).ok());
     let budget = &request.state.core.live.process.inspected;
-    let reserved = expected.map_or(most, |size| size.min(most));
-    let Some(reservation) = budget.reserve(reserved) else {
+    let Some(mut start) = BodyStart::within(budget) else {
         return Ok(BodyInspection::Full);
-    };
-    let mut start = BodyStart {
-        // A buffer that grows would take more than is reserved.
-        bytes: Vec::with_capacity(reserved),
-        ..BodyStart::default()
     };
     if !start.begin(request.info, incoming, most).await? {
         return Ok(BodyInspection::Unsupported);
     }
     start.fill(incoming, most).await?;
     start.is_complete |= declared == Some(start.bytes.len() as u64);
-    let bytes = reservation.hold(start.bytes);
+    let bytes = start.reservation.hold(start.bytes);
     incoming.put_back(PutBack {
         start: bytes.clone(),
         rest: start.rest,
         trailers: start.trailers,
     });
+    if start.is_full {
+        return Ok(BodyInspection::Full);
+    }
     let body = InspectedBody::new(bytes, start.is_complete, kind);
     let result = result_of(snapshot, &body, kind);
     facts.set_body(body);
@@ -188,6 +191,34 @@ fn body_reads(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> BodyReads {
 // === impl BodyStart ===
 
 impl BodyStart {
+    /// Creates an empty one. `None` if the budget is used up.
+    fn within(budget: &BodyBudget) -> Option<Self> {
+        Some(Self {
+            bytes: Vec::new(),
+            reservation: budget.reserve(LEAST_BUFFER)?,
+            is_full: false,
+            rest: Bytes::new(),
+            trailers: None,
+            is_complete: false,
+        })
+    }
+
+    /// Makes memory for `more` bytes, `most` in all. Returns whether the budget has it.
+    fn grow(&mut self, more: usize, most: usize) -> bool {
+        let needed = self.bytes.len() + more;
+        if needed <= self.bytes.capacity() {
+            return true;
+        }
+        let capacity = needed
+            .next_power_of_two()
+            .clamp(LEAST_BUFFER, most.max(LEAST_BUFFER));
+        if !self.reservation.extend_to(capacity) {
+            return false;
+        }
+        self.bytes.reserve_exact(capacity - self.bytes.len());
+        true
+    }
+
     /// Reads the first frame. Returns `false` if the client waits for a response that cannot be sent: hyper sends
     /// 100 Continue when an HTTP/1 body is first read, and never over HTTP/2.
     async fn begin(
@@ -207,7 +238,7 @@ impl BodyStart {
 
     /// Reads until the body ends or `most` bytes were read.
     async fn fill(&mut self, body: &mut RequestBody, most: usize) -> Result<(), BodyError> {
-        while !self.is_complete && self.bytes.len() < most {
+        while !self.is_complete && !self.is_full && self.bytes.len() < most {
             self.read_frame(body, most).await?;
         }
         Ok(())
@@ -220,9 +251,11 @@ impl BodyStart {
         };
         match frame.into_data() {
             Ok(mut data) => {
-                let room = most.saturating_sub(self.bytes.len());
-                let taken = data.split_to(room.min(data.len()));
-                self.bytes.extend_from_slice(&taken);
+                let room = most.saturating_sub(self.bytes.len()).min(data.len());
+                self.is_full = !self.grow(room, most);
+                if !self.is_full {
+                    self.bytes.extend_from_slice(&data.split_to(room));
+                }
                 self.rest = data;
                 self.is_complete = self.rest.is_empty() && body.is_end_stream();
             }

@@ -25,8 +25,9 @@ pub async fn challenge(
     // A form counts as an inspected body as long as it is held.
     let most = snapshot.settings.inspect_body;
     let budget = &request.state.core.live.process.inspected;
-    let reservation = budget.reserve(if audience.can_repeat(info) { most } else { 0 });
-    let (rest, audience) = if audience.can_repeat(info) && reservation.is_some() {
+    let is_repeated = audience.can_repeat(info, facts.head.authority());
+    let reservation = budget.reserve(if is_repeated { most } else { 0 });
+    let (rest, audience) = if is_repeated && reservation.is_some() {
         let (rest, form) = body::read(request, incoming, most as u64).await;
         (rest, ChallengeAudience::repeating(form.as_deref()))
     } else {

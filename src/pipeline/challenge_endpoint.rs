@@ -14,7 +14,7 @@ use super::body;
 use super::forward;
 use super::request_context::RequestContext;
 use super::respond::{self, HandledResponse};
-use crate::action::{EndpointResponse, GatewayError, RefusedSolution};
+use crate::action::{EndpointResponse, GatewayError, RefusedSolution, is_own_origin};
 use crate::body::media_type_is;
 use crate::credential::{ChallengeToken, ClearanceCookie, TokenError, unix_seconds};
 use crate::facts::ClientCredentials;
@@ -104,7 +104,8 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
     fn check_head(&self) -> Result<(), RefusedSolution> {
         let headers = self.request.info.headers;
         let is_listed = |origin: &HeaderValue| self.config.origins.contains(origin);
-        let is_allowed = |origin| self.is_own(origin) || is_listed(origin);
+        let authority = self.request.facts.head.authority();
+        let is_allowed = |origin| is_own_origin(origin, authority) || is_listed(origin);
         if !headers.get(ORIGIN).is_none_or(is_allowed) {
             return Err(RefusedSolution::ForeignOrigin);
         }
@@ -114,12 +115,6 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
         } else {
             Err(RefusedSolution::MediaType)
         }
-    }
-
-    /// Whether `origin` is that of the request's host.
-    fn is_own(&self, origin: &HeaderValue) -> bool {
-        let host = origin.as_bytes().strip_prefix(b"https://");
-        host == Some(self.request.facts.head.authority().as_bytes())
     }
 
     /// Verifies a solution and returns the cookie for it.

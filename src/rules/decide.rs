@@ -140,7 +140,12 @@ impl Decision {
             return;
         }
         let stops = blocks || matches!(self.verdict, Verdict::Shadow { .. });
-        if stops && rule.refuses() && is_mitigated(step, result) && !plan.is_cut_before(result) {
+        // A client that is told to wait for a block can solve a challenge after that.
+        let is_solvable = rule.action == Action::Challenge
+            && !self.blocks_challenges
+            && matches!(self.verdict, Verdict::Block { .. });
+        let refuses = rule.refuses() && !is_solvable;
+        if stops && refuses && is_mitigated(step, result) && !plan.is_cut_before(result) {
             self.extend_retry_after(retry_wait(result, self.at));
         }
         if self.verdict.poses_as_origin() {

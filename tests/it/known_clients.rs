@@ -272,6 +272,37 @@ fn explain_simulates_a_known_client() {
 }
 
 #[test]
+fn explain_reads_a_cookie_of_today() {
+    let folder = Folder::new();
+    let secret = folder.write("secret", lines(&[7]));
+    let gateway = with_secret(&secret);
+    let cookie = log_in(gateway.client(), "alice", None).unwrap();
+    let config = config(&secret).replace("{origin}", "127.0.0.1:9");
+    folder.write("gateway.toml", config);
+    let decision = |user: &str| {
+        let (cookie, user) = (
+            format!("cookie: {COOKIE}={cookie}"),
+            format!("x-user: {user}"),
+        );
+        let request = [
+            "explain",
+            "GET",
+            "http://shop.example/private",
+            "--format",
+            "json",
+        ];
+        let output = Process::output(
+            &folder,
+            &[&request[..], &["-H", &cookie, "-H", &user]].concat(),
+        );
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["decision"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(decision("alice"), "forward");
+    assert_eq!(decision("bob"), "block");
+}
+
+#[test]
 fn explain_simulates_the_age_of_a_known_client() {
     let rules = RULES.replace("not client.known_user", "client.age lt 86400");
     let outcome = |age: &str| {

@@ -72,14 +72,15 @@ impl EndpointResponse {
             EndpointResponse::Preflight => preflight(request, origins),
             EndpointResponse::NotFound => {
                 let detail = "The path is reserved for challenges.";
-                problem(request, StatusCode::NOT_FOUND, "not_found", detail)
+                let response = problem(request, StatusCode::NOT_FOUND, "not_found", detail);
+                uncached(response, request, origins)
             }
             EndpointResponse::MethodNotAllowed(allowed) => {
                 let status = StatusCode::METHOD_NOT_ALLOWED;
                 let mut response = problem(request, status, "method", "Use another method.");
                 let headers = response.headers_mut();
                 headers.insert(ALLOW, HeaderValue::from_static(allowed));
-                response
+                uncached(response, request, origins)
             }
         }
     }
@@ -110,7 +111,11 @@ fn module(request: &RequestInfo<'_>) -> Response<Body> {
 
 fn preflight(request: &RequestInfo<'_>, origins: &[HeaderValue]) -> Response<Body> {
     let Some(origin) = listed_origin(request, origins) else {
-        return RefusedSolution::ForeignOrigin.to_response(request);
+        return uncached(
+            RefusedSolution::ForeignOrigin.to_response(request),
+            request,
+            origins,
+        );
     };
     let mut response = empty(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();

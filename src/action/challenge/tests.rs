@@ -34,7 +34,7 @@ fn challenge_with(
 ) -> Response<Body> {
     let info = request.asked();
     let audience = ChallengeAudience::of(&info, false);
-    let audience = if audience.can_repeat(&info) {
+    let audience = if audience.can_repeat(&info, "shop.example") {
         ChallengeAudience::repeating(Some(body))
     } else {
         audience

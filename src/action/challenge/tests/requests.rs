@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use super::*;
 
 const NAVIGATE: (&str, &str) = ("sec-fetch-mode", "navigate");
+const OWN_PAGE: (&str, &str) = ("sec-fetch-site", "same-origin");
 const FORM: (&str, &str) = (
     "content-type",
     "application/x-www-form-urlencoded; charset=utf-8",
@@ -45,7 +46,7 @@ fn a_navigation_gets_the_page() {
 #[test]
 fn a_form_is_sent_again_and_other_bodies_are_not() {
     let post = |fields: &[(&str, &str)], body| {
-        let fields: Vec<_> = [NAVIGATE]
+        let fields: Vec<_> = [NAVIGATE, OWN_PAGE]
             .into_iter()
             .chain(fields.iter().copied())
             .collect();
@@ -63,12 +64,42 @@ fn a_form_is_sent_again_and_other_bodies_are_not() {
         "go back"
     );
     assert_eq!(post(&[], b"user=a"), "go back");
-    let put = Request::new(Method::PUT, &[NAVIGATE, FORM]);
+    let put = Request::new(Method::PUT, &[NAVIGATE, OWN_PAGE, FORM]);
     assert_eq!(then(challenge(&put, b"user=a")), "go back");
     assert_eq!(
         ChallengeAudience::repeating(None),
         ChallengeAudience::OtherBody
     );
+}
+
+#[test]
+fn the_form_of_a_foreign_page_is_not_sent_again() {
+    let sent_by = |page: &[(&str, &str)]| {
+        let fields = [&[("accept", "text/html"), FORM], page].concat();
+        then(challenge(&Request::new(Method::POST, &fields), b"to=spam"))
+    };
+    for page in [
+        &[][..],
+        &[("sec-fetch-site", "cross-site")],
+        &[("sec-fetch-site", "same-site")],
+        &[("sec-fetch-site", "none")],
+        &[("origin", "https://evil.example")],
+        &[("origin", "http://shop.example")],
+        &[("origin", "null")],
+        &[
+            ("sec-fetch-site", "cross-site"),
+            ("origin", "https://shop.example"),
+        ],
+    ] {
+        assert_eq!(sent_by(page), "go back", "{page:?}");
+    }
+    for page in [
+        &[OWN_PAGE][..],
+        &[OWN_PAGE, ("origin", "null")],
+        &[("origin", "https://shop.example")],
+    ] {
+        assert_eq!(sent_by(page), "send the form", "{page:?}");
+    }
 }
 
 #[test]
