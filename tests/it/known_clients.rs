@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use lockgate::clock::Clock;
 use serde_json::Value;
 
 use crate::harness::{Answer, Client, Folder, Process, Running, wait_until};
@@ -276,6 +277,8 @@ fn explain_reads_a_cookie_of_today() {
     let folder = Folder::new();
     let secret = folder.write("secret", lines(&[7]));
     let gateway = with_secret(&secret);
+    let now = Clock::Manual(gateway.clock.clone()).now();
+    gateway.wait(Clock::System.now().since(now));
     let cookie = log_in(gateway.client(), "alice", None).unwrap();
     let config = config(&secret).replace("{origin}", "127.0.0.1:9");
     folder.write("gateway.toml", config);
@@ -287,7 +290,7 @@ fn explain_reads_a_cookie_of_today() {
         let request = [
             "explain",
             "GET",
-            "http://shop.example/private",
+            "http://example.com/private",
             "--format",
             "json",
         ];
