@@ -121,7 +121,8 @@ impl<'a> SharedPlan<'a> {
         let call = self
             .handle
             .call(self.plan, steps.clone(), self.now, &mut called);
-        if call.await.is_err() {
+        // Boxed, because it is large: otherwise every request would have room for a call, even without a shared store.
+        if Box::pin(call).await.is_err() {
             return self.fall_back_all(steps);
         }
         self.handle.store().local().record(self.plan, &called);
