@@ -75,22 +75,29 @@ pub struct AccessRecord<'a> {
     pub rule: Option<&'a str>,
     /// The action of that rule.
     pub action: Option<&'a str>,
-    /// What happened to a challenge: `sent`, `passed`, `failed` or `solved`.
-    pub challenge: Option<&'a str>,
     /// How long rules held the request. `None` if no rule did.
     pub held: Option<Duration>,
     /// The `user-agent` header.
     pub user_agent: Option<&'a [u8]>,
     /// The `referer` header.
     pub referer: Option<&'a [u8]>,
+    /// What the gateway's cookies prove. `None` if it gives clients no cookies.
+    pub credentials: Option<CredentialRecord<'a>>,
+    /// The fields that the rules' keys and expressions read.
+    pub key_fields: &'a [KeyField<'a>],
+}
+
+/// What the gateway's cookies prove about a client, and what happened to a challenge.
+#[derive(Clone, Copy, Debug)]
+pub struct CredentialRecord<'a> {
     /// Whether the client is known: `known` or `new`. `None` if no client can become known.
     pub client: Option<&'a str>,
     /// What identifies the cookie of a known client.
     pub client_id: Option<&'a str>,
     /// What identifies a clearance.
     pub clearance: Option<&'a str>,
-    /// The fields that the rules' keys and expressions read.
-    pub key_fields: &'a [KeyField<'a>],
+    /// What happened to a challenge: `sent`, `passed`, `failed` or `solved`.
+    pub challenge: Option<&'a str>,
 }
 
 /// The properties of a request that are known only at its end.
@@ -205,15 +212,16 @@ impl AccessRecord<'_> {
         o.millis(key!("held_ms"), self.held);
         o.bytes(key!("user_agent"), self.user_agent);
         o.bytes(key!("referer"), self.referer);
-        if self.client.is_none() && self.clearance.is_none() && self.challenge.is_none() {
-            o.0.extend_from_slice(
-                b",\"client\":null,\"client_id\":null,\"clearance\":null,\"challenge\":null",
-            );
-        } else {
-            o.text(key!("client"), self.client);
-            o.text(key!("client_id"), self.client_id);
-            o.text(key!("clearance"), self.clearance);
-            o.text(key!("challenge"), self.challenge);
+        match &self.credentials {
+            Some(proven) => {
+                o.text(key!("client"), proven.client);
+                o.text(key!("client_id"), proven.client_id);
+                o.text(key!("clearance"), proven.clearance);
+                o.text(key!("challenge"), proven.challenge);
+            }
+            None => {
+                o.key(",\"client\":null,\"client_id\":null,\"clearance\":null,\"challenge\":null")
+            }
         }
         o.fields(key!("key_fields"), self.key_fields);
     }
@@ -237,12 +245,17 @@ impl AccessRecord<'_> {
     }
 
     fn pairs(&self, out: &mut Vec<u8>) {
+        let proven = self.credentials.as_ref();
+        let (challenge, client) = (
+            proven.and_then(|proven| proven.challenge),
+            proven.and_then(|proven| proven.client),
+        );
         for (name, value) in [
             ("rule", self.rule.map(str::as_bytes)),
             ("action", self.action.map(str::as_bytes)),
-            ("challenge", self.challenge.map(str::as_bytes)),
+            ("challenge", challenge.map(str::as_bytes)),
             ("upstream", self.upstream.map(str::as_bytes)),
-            ("client", self.client.map(str::as_bytes)),
+            ("client", client.map(str::as_bytes)),
             ("country", self.country.map(str::as_bytes)),
             ("ja4", self.ja4.map(str::as_bytes)),
             ("agent", self.user_agent),

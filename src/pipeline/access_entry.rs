@@ -16,7 +16,7 @@ use crate::credential::CredentialId;
 use crate::expr::{FieldFacts, FieldId, ScalarValue, ValueType};
 use crate::facts::{ClientConnection, ClientStanding, FactsView, RequestFacts, version_name};
 use crate::observe::ListenerMetrics;
-use crate::observe::access::{AccessEnd, AccessLog, AccessRecord, LoggedField};
+use crate::observe::access::{AccessEnd, AccessLog, AccessRecord, CredentialRecord, LoggedField};
 use crate::snapshot::{KeyField, Snapshot};
 
 /// Builds the entry of a request that was evaluated.
@@ -44,7 +44,6 @@ pub fn of(
         .map(|field| (field.label.as_str(), seen(field, &view, snapshot)))
         .collect();
     let status = handled.response.status().as_u16();
-    let passed = request.passed_challenge().map(|_| "passed");
     access.start(&AccessRecord {
         asn: facts.asn(),
         country: country.as_deref(),
@@ -52,15 +51,28 @@ pub fn of(
         upstream_duration: handled.upstream_latency,
         rule: rule.map(|(name, _)| name),
         action: rule.map(|(_, action)| action),
-        challenge: handled.challenge.or(passed),
         held: request.held(),
         user_agent: user_agent.as_deref(),
         referer: referer.as_deref(),
+        credentials: credentials(request, handled),
+        key_fields: &key_fields,
+        ..plain(facts, status)
+    })
+}
+
+/// Returns what the gateway's cookies prove. `None` if it gives clients no cookies.
+fn credentials<'a>(
+    request: &'a RequestContext<'_, '_>,
+    handled: &HandledResponse,
+) -> Option<CredentialRecord<'a>> {
+    let facts = request.facts;
+    facts.credentials?;
+    let passed = request.passed_challenge().map(|_| "passed");
+    Some(CredentialRecord {
         client: facts.client_standing().map(ClientStanding::name),
         client_id: facts.client_id().map(CredentialId::as_str),
         clearance: facts.clearance().map(CredentialId::as_str),
-        key_fields: &key_fields,
-        ..plain(facts, status)
+        challenge: handled.challenge.or(passed),
     })
 }
 
@@ -149,13 +161,10 @@ fn bare<'a>(
         upstream_duration: None,
         rule: None,
         action: None,
-        challenge: None,
         held: None,
         user_agent: None,
         referer: None,
-        client: None,
-        client_id: None,
-        clearance: None,
+        credentials: None,
         key_fields: &[],
     }
 }

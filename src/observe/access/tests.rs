@@ -29,13 +29,10 @@ fn record() -> AccessRecord<'static> {
         upstream_duration: None,
         rule: None,
         action: None,
-        challenge: None,
         held: None,
         user_agent: None,
         referer: None,
-        client: None,
-        client_id: None,
-        clearance: None,
+        credentials: None,
         key_fields: &[],
     }
 }
