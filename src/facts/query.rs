@@ -25,6 +25,7 @@ pub fn parse(query: &[u8]) -> Vec<Argument<'_>> {
 }
 
 /// The `nth` value of the argument `name`. It decodes no other values.
+#[inline(always)]
 pub fn find<'q>(query: &'q [u8], name: &[u8], nth: usize) -> Option<Cow<'q, [u8]>> {
     let mut before = nth;
     for piece in split(query, b'&') {

@@ -135,6 +135,7 @@ impl<'r> RequestFacts<'r> {
     }
 
     /// The `nth` value of the cookie `name`. `None` if there is none.
+    #[inline(always)]
     pub fn cookie(&self, name: &[u8], nth: usize) -> Option<Cow<'_, [u8]>> {
         let Some(all) = self.cookies.for_lookup(|| cookies::parse(self.headers)) else {
             return match self.head.cookies {

@@ -167,7 +167,7 @@ impl Decision {
         });
     }
 
-    #[inline]
+    #[inline(always)]
     fn add_match_events(&mut self, step: &Step) {
         let rule = step.rule;
         if step.op.counts() && !step.only_total {

@@ -175,7 +175,7 @@ impl CompiledRule {
 // === impl Rule ===
 
 impl Rule {
-    #[inline]
+    #[inline(always)]
     pub(super) fn matches(&self, context: &EvalContext<'_>) -> RuleMatch {
         match &self.scope {
             RuleScope::Same(both) if !both.holds(context) => RuleMatch {
