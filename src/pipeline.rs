@@ -166,8 +166,10 @@ fn finish(
     imitate::learn(request, &handled);
     handled.add_quota_headers(request.snapshot(), &request.decision);
     let (edits, cookie) = (handled.edits(route), request.issue_cookie(&handled));
-    let response = edited(request.start_response(handled), edits, request.facts.head);
-    with_cookie(response, cookie)
+    let mut response = request.start_response(handled);
+    edit(&mut response, edits, request.facts.head);
+    add_cookie(&mut response, cookie);
+    response
 }
 
 /// Serves the path of challenges, or reads the body for the rules. `Continue` has the body for the later stages.
@@ -188,26 +190,23 @@ async fn before_rules(
 }
 
 /// Adds the cookie of a known client, after the route's changes, so that they cannot remove it.
-fn with_cookie<B>(mut response: Response<B>, cookie: Option<HeaderValue>) -> Response<B> {
+fn add_cookie<B>(response: &mut Response<B>, cookie: Option<HeaderValue>) {
     if let Some(cookie) = cookie {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
-    response
 }
 
 /// Applies the route's changes to a response. Rules, the access log and imitations see it before.
-fn edited(
-    mut response: Response<LoggedBody>,
+fn edit(
+    response: &mut Response<LoggedBody>,
     edits: Option<&HeaderChanges>,
     head: &RequestHead<'_>,
-) -> Response<LoggedBody> {
+) {
     if let Some(edits) = edits {
         edits.apply(response.headers_mut());
     }
     if head.upgrade.is_some() && head.version == Version::HTTP_2 {
-        tunnel::to_extended_connect(response)
-    } else {
-        response
+        tunnel::to_extended_connect(response);
     }
 }
 

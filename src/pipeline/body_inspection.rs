@@ -142,7 +142,7 @@ pub fn refuse(
 ) -> Response<LoggedBody> {
     request.state.core.fault(fault);
     let mut handled = HandledResponse::own(fault.to_response(request.info));
-    handled.unread = Some(incoming);
+    handled.unread = Some(Box::new(incoming));
     request.start_response(handled.closing(true, request.info))
 }
 

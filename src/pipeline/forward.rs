@@ -1,7 +1,7 @@
 //! Serves requests that no rule stopped: forwards them to an origin server, or sends the response of the route.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -38,9 +38,13 @@ impl RequestContext<'_, '_> {
         if let Some(fault) = fault(self.snapshot(), self.facts) {
             return respond::refuse(self, incoming, fault).await;
         }
-        let incoming = match self.read_empty_body(incoming).await {
-            Ok(incoming) => incoming,
-            Err(handled) => return handled,
+        let incoming = if self.awaits_end(&incoming) {
+            match self.read_empty_body(incoming).await {
+                Ok(incoming) => incoming,
+                Err(handled) => return handled,
+            }
+        } else {
+            incoming
         };
         match target {
             None => respond::refuse(self, incoming, GatewayError::NoRoute).await,
@@ -70,12 +74,14 @@ impl RequestContext<'_, '_> {
         }
     }
 
-    /// Waits for the end of a stream with an empty declared body. HTTP/2 can announce an empty body and still
-    /// continue (RFC 9113, section 8.1.1): the request is forwarded only after the stream has ended.
+    /// Returns whether the declared body is empty and its stream has not ended. HTTP/2 can announce an empty body and
+    /// still continue (RFC 9113, section 8.1.1): the request is forwarded only after the stream has ended.
+    fn awaits_end(&self, incoming: &RequestBody) -> bool {
+        self.facts.head.body == BodyLength::Declared(0) && !incoming.is_end_stream()
+    }
+
+    /// Waits for the end of a stream with an empty declared body.
     async fn read_empty_body(&self, incoming: RequestBody) -> Result<RequestBody, HandledResponse> {
-        if self.facts.head.body != BodyLength::Declared(0) || incoming.is_end_stream() {
-            return Ok(incoming);
-        }
         let rest = body::discard(self, incoming).await;
         if rest.drained == DrainOutcome::Whole {
             return Ok(rest.incoming);
@@ -110,8 +116,9 @@ impl RequestContext<'_, '_> {
             upgrade: head.upgrade.is_some(),
             key,
         };
-        let pool = &self.state.core.pool;
-        let Some(answer) = self.while_wanted(pool.forward(upstream, outbound)).await else {
+        // Pinned here, because moving it would copy it.
+        let answer = pin!(self.state.core.pool.forward(upstream, outbound));
+        let Some(answer) = self.while_wanted(answer).await else {
             return HandledResponse::own(client_left());
         };
         let mut handled = match answer.and_then(|answer| tunnel::checked(answer, client.as_ref())) {
@@ -132,8 +139,7 @@ impl RequestContext<'_, '_> {
     }
 
     /// Waits for the response. `None` if the client has disconnected and no rule would count the response.
-    async fn while_wanted<A>(&self, answer: impl Future<Output = A>) -> Option<A> {
-        let mut answer = pin!(answer);
+    async fn while_wanted<A>(&self, mut answer: Pin<&mut impl Future<Output = A>>) -> Option<A> {
         poll_fn(|cx| {
             if self.state.is_disconnected.get() && !self.may_be_counted() {
                 Poll::Ready(None)

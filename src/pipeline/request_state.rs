@@ -73,7 +73,7 @@ pub struct LoggedBody {
     entry: Vec<u8>,
     state: Rc<RequestState>,
     /// Kept, because HTTP/2 resets the stream when it is dropped, which must not overtake the response.
-    _unread: Option<RequestBody>,
+    _unread: Option<Box<RequestBody>>,
 }
 
 /// The progress of a response body.

@@ -19,7 +19,8 @@ use crate::observe::RuleMetrics;
 use crate::route::edit::HeaderChanges;
 use crate::snapshot::Snapshot;
 
-/// A response, with the data that rules and the access log need.
+/// A response, with the data that rules and the access log need. It is moved several times for every request, so what
+/// most responses lack is boxed.
 pub struct HandledResponse {
     /// The response.
     pub response: Response<Body>,
@@ -34,7 +35,7 @@ pub struct HandledResponse {
     /// The user that the origin server names. `None` if it names none.
     pub named_user: Option<Box<HeaderValue>>,
     /// The rest of the request body, kept until the response has ended.
-    pub unread: Option<RequestBody>,
+    pub unread: Option<Box<RequestBody>>,
     /// Whether it is the route's response or a shadow response: the route's header changes apply.
     pub by_route: bool,
     /// What happened to a challenge, for the access log. `None` if there was none.
@@ -95,7 +96,7 @@ impl HandledResponse {
         if rest.drained == DrainOutcome::Whole {
             return self;
         }
-        self.unread = Some(rest.incoming);
+        self.unread = Some(Box::new(rest.incoming));
         self.closing(true, info)
     }
 

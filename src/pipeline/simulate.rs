@@ -27,7 +27,7 @@ use super::forward::{fault, is_too_large};
 use super::imitate::Route;
 use super::known_client::take_named_user;
 use super::respond::{self, HandledResponse};
-use super::{read_head, with_cookie};
+use super::{add_cookie, read_head};
 use crate::action::{GatewayError, RedirectResponse, RequestInfo};
 use crate::body::Body;
 use crate::clock::Timestamp;
@@ -192,8 +192,11 @@ impl Simulation {
             upstream: target.and_then(RouteTarget::name).map(str::to_owned),
             route: facts.route.map(str::to_owned),
             client: facts.client,
-            response: handled
-                .map(|handled| with_cookie(finish(handled, snapshot, &decision, route), cookie)),
+            response: handled.map(|handled| {
+                let mut response = finish(handled, snapshot, &decision, route);
+                add_cookie(&mut response, cookie);
+                response
+            }),
             response_counted: countable,
             rules,
         }

@@ -218,16 +218,15 @@ fn has_connection_headers(headers: &HeaderMap) -> bool {
     headers.contains_key(CONNECTION) || headers.contains_key(UPGRADE)
 }
 
-/// Builds the response to an extended CONNECT (RFC 8441, section 5). Any 2xx means that the stream is open and
+/// Makes a response one to an extended CONNECT (RFC 8441, section 5). Any 2xx means that the stream is open and
 /// has no body; if no tunnel was opened, hyper ends the stream immediately.
-pub fn to_extended_connect<B>(mut response: Response<B>) -> Response<B> {
+pub fn to_extended_connect<B>(response: &mut Response<B>) {
     let status = response.status();
     if status != StatusCode::SWITCHING_PROTOCOLS && !status.is_success() {
-        return response;
+        return;
     }
     *response.status_mut() = StatusCode::OK;
     for name in [CONNECTION, UPGRADE, SEC_WEBSOCKET_ACCEPT, CONTENT_LENGTH] {
         response.headers_mut().remove(name);
     }
-    response
 }
