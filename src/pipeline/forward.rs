@@ -186,17 +186,17 @@ impl RequestContext<'_, '_> {
             request_id: self.info.id,
             rules,
             credentials: self.credential_headers(),
-            challenge: self.passed_challenge().map_or("", |rule| &rule.name),
         }
     }
 
     /// Returns what origin servers learn about the client. Reads the user, because the request's body is not kept.
-    fn credential_headers(&self) -> Option<CredentialHeaders> {
+    fn credential_headers(&self) -> Option<CredentialHeaders<'_>> {
         self.facts.credentials?;
         self.facts.user();
         let standing = self.facts.client_standing();
         Some(CredentialHeaders {
             client: standing.map(ClientStanding::name),
+            challenge: self.passed_challenge().map_or("", |rule| &rule.name),
         })
     }
 
@@ -205,7 +205,9 @@ impl RequestContext<'_, '_> {
         mut answer: UpstreamResponse,
         client: Option<tunnel::TunnelClient>,
     ) -> HandledResponse {
-        let named_user = take_named_user(self.facts.credentials, answer.response.headers_mut());
+        let credentials = self.facts.credentials;
+        let headers = answer.response.headers_mut();
+        let named_user = credentials.and_then(|credentials| take_named_user(credentials, headers));
         if let (Some(origin), Some(client)) = (answer.upgraded, client) {
             let idle_timeout = self.snapshot().settings.limits.idle_timeout;
             tunnel::spawn(idle_timeout, client, origin, self.state.take_leases());

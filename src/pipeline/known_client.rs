@@ -53,10 +53,10 @@ impl RequestContext<'_, '_> {
 
 /// Removes the user that an origin server names from its response. Returns it only if clients can become known.
 pub fn take_named_user(
-    credentials: Option<&ClientCredentials>,
+    credentials: &ClientCredentials,
     headers: &mut HeaderMap,
 ) -> Option<Box<HeaderValue>> {
-    credentials?.known.as_ref()?;
+    credentials.known.as_ref()?;
     let user = headers.remove(X_LOCKGATE_USER)?;
     Some(Box::new(user)).filter(|user| !user.is_empty())
 }

@@ -263,7 +263,9 @@ impl Simulation {
             }
         };
         let mut response = self.changed(response);
-        let named_user = take_named_user(facts.credentials, response.headers_mut());
+        let headers = response.headers_mut();
+        let named_user =
+            (facts.credentials).and_then(|credentials| take_named_user(credentials, headers));
         HandledResponse {
             countable: is_countable,
             upstream: upstream.cloned(),

@@ -29,17 +29,17 @@ pub struct ForwardedHeaders<'a> {
     pub request_id: &'a str,
     /// The names of the rules that tagged the request, separated by commas. Empty if there are none.
     pub rules: &'a str,
-    /// The name of the rule whose challenge the client has solved. Empty if the request passed no challenge.
-    pub challenge: &'a str,
     /// What the gateway's cookies prove. `None` if it gives clients no cookies.
-    pub credentials: Option<CredentialHeaders>,
+    pub credentials: Option<CredentialHeaders<'a>>,
 }
 
 /// What the gateway's cookies prove about a client. The cookies themselves are not forwarded.
 #[derive(Clone, Copy, Debug)]
-pub struct CredentialHeaders {
+pub struct CredentialHeaders<'a> {
     /// Whether the client is known: `known` or `new`. `None` if no client can become known.
     pub client: Option<&'static str>,
+    /// The name of the rule whose challenge the client has solved. Empty if the request passed no challenge.
+    pub challenge: &'a str,
 }
 
 /// Removes headers that are not allowed in trailers (RFC 9110, section 6.5.1).

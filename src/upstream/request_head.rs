@@ -10,7 +10,7 @@ use http::{Method, Version};
 use smallvec::SmallVec;
 
 use super::OutboundRequest;
-use super::headers::{ForwardedHeaders, Named, named, stays_here};
+use super::headers::{CredentialHeaders, ForwardedHeaders, Named, named, stays_here};
 use super::http1::upload::BodyFraming;
 use super::own_cookies::without_own_cookies;
 use crate::route::edit::HeaderChanges;
@@ -253,11 +253,16 @@ impl<F: HeaderSpelling> HeadWriter<'_, F> {
         if let (false, Some(rules)) = (forwarding.rules.is_empty(), text(forwarding.rules)) {
             self.field("x-lockgate-rule", rules);
         }
-        let credentials = forwarding.credentials;
-        if let Some(client) = credentials.and_then(|credentials| credentials.client) {
+        if let Some(credentials) = &forwarding.credentials {
+            self.credentials(credentials);
+        }
+    }
+
+    fn credentials(&mut self, proven: &CredentialHeaders<'_>) {
+        if let Some(client) = proven.client {
             self.field("x-lockgate-client", client.as_bytes());
         }
-        if let (false, Some(rule)) = (forwarding.challenge.is_empty(), text(forwarding.challenge)) {
+        if let (false, Some(rule)) = (proven.challenge.is_empty(), text(proven.challenge)) {
             self.field("x-lockgate-challenge", rule);
         }
     }

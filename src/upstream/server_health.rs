@@ -370,7 +370,6 @@ impl Pool {
                 request_id: "health",
                 rules: "",
                 credentials: None,
-                challenge: "",
             },
             body: Body::Empty,
             upgrade: false,

@@ -12,7 +12,7 @@ use http_body::Frame;
 use lockgate::body::{Body, BodyError};
 use lockgate::facts::{BodyLength, RequestHead, UpgradeProtocol};
 use lockgate::route::edit::ForwardPath;
-use lockgate::upstream::{ForwardedHeaders, OutboundRequest, http1};
+use lockgate::upstream::{CredentialHeaders, ForwardedHeaders, OutboundRequest, http1};
 
 use super::strict::Seen;
 
@@ -78,8 +78,10 @@ fn forward(parts: &Parts, head: &RequestHead<'_>, path: &ForwardPath, trusted: b
             https: head.secure,
             request_id: "0123456789abcdef",
             rules: "login,search",
-            challenge: "login/site",
-            credentials: None,
+            credentials: Some(CredentialHeaders {
+                client: None,
+                challenge: "login/site",
+            }),
         },
         body: body(head),
         upgrade: head.upgrade.is_some(),

@@ -48,7 +48,6 @@ fn untrusted() -> ForwardedHeaders<'static> {
         request_id: "id-1",
         rules: "",
         credentials: None,
-        challenge: "",
     }
 }
 
@@ -412,6 +411,7 @@ fn the_gateways_cookies_are_not_forwarded() {
         let known = ForwardedHeaders {
             credentials: Some(CredentialHeaders {
                 client: Some("known"),
+                challenge: "",
             }),
             ..untrusted()
         };

@@ -187,7 +187,6 @@ fn outbound(parts: &http::request::Parts, body: Body) -> OutboundRequest<'_> {
             request_id: "id-1",
             rules: "",
             credentials: None,
-            challenge: "",
         },
         body,
         upgrade: parts.headers.contains_key("upgrade"),
