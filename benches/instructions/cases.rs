@@ -7,10 +7,11 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{HeaderMap, Request, Version};
 use lockgate::clock::Timestamp;
+use lockgate::credential::{KnownCookie, SecretRing, unix_seconds};
 use lockgate::expr::{self, ExprEnv, NamedList, NamedLists, Predicate};
 use lockgate::facts::{
-    ClientConnection, FieldTable, GeoSource, HelloFacts, RequestFacts, RequestHead, ResponseFacts,
-    TlsFacts,
+    ClientConnection, ClientCredentials, FieldTable, GeoSource, HelloFacts, KnownClients,
+    RequestFacts, RequestHead, ResponseFacts, TlsFacts,
 };
 
 /// A browser's, as long as they are.
@@ -35,6 +36,10 @@ pub const AGENT_AND_ADDRESS: &str =
 pub const STATUS_AND_PLACE: &str = r#"http.response.code in {401 403}
      and (ip.src.country in {"CN" "RU"} or ip.src.asnum in {64500 64501})"#;
 
+const HOST: &str = "www.shop.example";
+/// When the requests are sent.
+const ASKED_AT: Timestamp = Timestamp::from_secs(1_700_000_000);
+
 /// Fixed answers, as of a database that was asked before.
 pub struct Place {
     /// The autonomous system.
@@ -55,6 +60,8 @@ pub struct Asked<'a> {
     pub client: IpAddr,
     /// Where that is.
     pub place: Place,
+    /// The cookies.
+    pub cookies: &'a str,
 }
 
 // === impl Place ===
@@ -87,20 +94,39 @@ impl Asked<'_> {
                 asn: 3320,
                 country: *b"DE",
             },
+            cookies: "session=8f14e45fceea167a5a36dedd4bea2543; theme=dark; consent=1",
         }
     }
 
     /// What rules see of it.
     pub fn facts(self) -> &'static RequestFacts<'static> {
+        leak(self.read())
+    }
+
+    /// What rules see of a client whose browser also sends the cookie of a known client, before they check it.
+    pub fn known(self, credentials: &'static ClientCredentials) -> &'static RequestFacts<'static> {
+        let cookie = KnownCookie::new(*b"a client", unix_seconds(ASKED_AT));
+        let value = cookie.encode(&credentials.ring, HOST);
+        let cookies = format!("{}; {}={value}", self.cookies, KnownCookie::HOST_NAME);
+        let mut facts = Asked {
+            cookies: &cookies,
+            ..self
+        }
+        .read();
+        facts.credentials = Some(credentials);
+        leak(facts)
+    }
+
+    fn read(self) -> RequestFacts<'static> {
         let parts = leak(self.parts());
         let head = leak(RequestHead::read(parts, true).unwrap());
-        let (client, now) = (self.client, Timestamp::from_secs(1_700_000_000));
+        let (client, now) = (self.client, ASKED_AT);
         let geo = leak(self.place);
         let connection = leak(connection(client));
         let mut facts = RequestFacts::new(head, &parts.headers, connection, client, now, geo);
         facts.route = Some("/catalogue/{kind}/{item}");
         facts.id = "0190f5a2c3d4e5f6";
-        leak(facts)
+        facts
     }
 
     fn parts(&self) -> Parts {
@@ -108,16 +134,13 @@ impl Asked<'_> {
             .method(self.method)
             .uri(self.uri)
             .version(Version::HTTP_11)
-            .header("host", "www.shop.example")
+            .header("host", HOST)
             .header("user-agent", self.agent)
             .header("accept", "text/html,application/xhtml+xml,*/*;q=0.8")
             .header("accept-language", "de-DE,de;q=0.9,en;q=0.8")
             .header("accept-encoding", "gzip, deflate, br, zstd")
             .header("referer", "https://www.shop.example/catalogue/shoes")
-            .header(
-                "cookie",
-                "session=8f14e45fceea167a5a36dedd4bea2543; theme=dark; consent=1",
-            )
+            .header("cookie", self.cookies)
             .header("sec-fetch-site", "same-origin")
             .header("x-api-key", "none");
         request.body(()).unwrap().into_parts().0
@@ -153,6 +176,19 @@ pub fn predicate(text: &str, lists: &NamedLists) -> Predicate {
         allow_response: true,
     };
     expr::predicate(text, &env).unwrap_or_else(|errors| panic!("{text}: {errors:?}"))
+}
+
+/// The secret of a gateway that knows clients by their cookies.
+pub fn credentials() -> &'static ClientCredentials {
+    leak(ClientCredentials {
+        ring: SecretRing::from_secret([7; 32]),
+        known: Some(KnownClients {
+            sources: Vec::new(),
+            lifetime: 86_400,
+            domain: None,
+        }),
+        clearance_lifetime: None,
+    })
 }
 
 /// One list of that name.

@@ -106,6 +106,13 @@ fn decision(case: Counted) -> &'static PlanResult {
     case.result
 }
 
+// The cookie of a known client on its first use, which checks the signature.
+#[library_benchmark]
+#[bench::known_client(known_client())]
+fn cookie(case: Case) -> bool {
+    case.predicate.test(case.facts)
+}
+
 // The whole hash of a key, of which the store makes the second half only where there are bans.
 #[library_benchmark]
 #[bench::key(SipHasher13::new_with_key(&[7; 16]))]
@@ -150,7 +157,7 @@ fn ja3_of(records: &'static [u8]) -> Option<(String, String)> {
 
 library_benchmark_group!(
     name = evaluation,
-    benchmarks = [reference, list, plan, settle]
+    benchmarks = [reference, list, plan, settle, cookie]
 );
 library_benchmark_group!(name = store, benchmarks = [decision, hash]);
 library_benchmark_group!(name = fingerprints, benchmarks = [ja4_of, ja3_of]);
@@ -247,6 +254,17 @@ fn agents() -> Case {
     let lists = cases::lists("agents", &cases::strings(100_000));
     let facts = Asked::browsing().facts();
     Case::warm("http.user_agent in $agents", &lists, facts, false)
+}
+
+/// The test has run before, on another request: each checks its cookie once.
+fn known_client() -> Case {
+    let (text, credentials) = ("client.known", cases::credentials());
+    let known = || Asked::browsing().known(credentials);
+    let case = Case::warm(text, &NamedLists::new(), known(), true);
+    Case {
+        facts: known(),
+        ..case
+    }
 }
 
 fn crowd(count: usize) -> Crowd {
