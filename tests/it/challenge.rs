@@ -1,13 +1,10 @@
 //! The challenge over sockets: solutions, clearances, and attacks on them.
 
-mod solver;
-
 use std::time::Duration;
 
 use serde_json::Value;
 
-use self::solver::Challenge;
-use crate::harness::{Answer, Client, Origin, Process, Running};
+use crate::harness::{Answer, Challenge, Client, Origin, Process, Running};
 
 const RULES: &str = r#"
 [challenge]
@@ -30,26 +27,16 @@ const PATH: &str = "/.lockgate/challenge";
 
 /// Requests a page, and returns the challenge.
 fn challenge(client: &Client) -> Challenge {
-    let answer = client.clone().get("/p").send();
-    assert_eq!(answer.header("x-lockgate-challenge"), Some("required"));
-    Challenge::of(&answer)
+    Challenge::request(client, "/p")
 }
 
 fn post(client: &Client, document: &str) -> Answer {
-    let client = client.clone().header("content-type", "application/json");
-    client.post(PATH).body(document.as_bytes()).send()
+    Challenge::post(client, document)
 }
 
 fn reason(answer: &Answer) -> String {
     let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     document["reason"].as_str().unwrap_or_default().to_owned()
-}
-
-/// The cookie of a solution, as a client sends it.
-fn clearance(answer: &Answer) -> String {
-    assert_eq!(answer.status, 204, "{}", answer.text());
-    let cookie = answer.header("set-cookie").unwrap();
-    cookie.split(';').next().unwrap().to_owned()
 }
 
 #[test]
@@ -67,7 +54,9 @@ fn a_solution_gives_a_clearance_that_passes() {
         "{cookie}"
     );
 
-    let cleared = client.clone().header("cookie", &clearance(&solved));
+    let cleared = client
+        .clone()
+        .header("cookie", &Challenge::clearance(&solved));
     assert_eq!(cleared.clone().get("/p").send().status, 200);
     let seen = gateway.origin.seen().pop().unwrap();
     assert_eq!(seen.header("x-lockgate-challenge"), Some("pages"));
@@ -101,7 +90,7 @@ fn a_solution_gives_a_clearance_that_passes() {
 fn a_clearance_is_bound_to_host_client_and_time() {
     let gateway = Running::with(RULES);
     let client = gateway.tls_client();
-    let cookie = clearance(&post(&client, &challenge(&client).solve()));
+    let cookie = challenge(&client).clear(&client);
     let status = |client: Client| client.header("cookie", &cookie).get("/p").send().status;
     assert_eq!(status(client.clone()), 200);
     assert_eq!(status(client.clone().from("198.51.100.7")), 200);
@@ -118,16 +107,16 @@ fn a_replayed_solution_yields_the_same_clearance() {
     let gateway = Running::with(RULES);
     let client = gateway.tls_client();
     let solution = challenge(&client).solve();
-    let first = clearance(&post(&client, &solution));
+    let first = Challenge::clearance(&post(&client, &solution));
     gateway.wait(Duration::from_secs(300));
-    assert_eq!(clearance(&post(&client, &solution)), first);
+    assert_eq!(Challenge::clearance(&post(&client, &solution)), first);
     // So a replay has no second counter.
     let counted = |cookie: &str| {
         let client = client.clone().header("cookie", cookie);
         client.get("/p/counted").send().status
     };
     assert_eq!([counted(&first), counted(&first)], [200, 429]);
-    let other = clearance(&post(&client, &challenge(&client).solve()));
+    let other = challenge(&client).clear(&client);
     assert_ne!(other, first);
     assert_eq!(counted(&other), 200);
 }
@@ -252,7 +241,7 @@ action = "challenge"
     let refused = client.clone().get("/p").send();
     assert_eq!(refused.status, 429);
     let challenge = Challenge::of(&refused);
-    let cookie = clearance(&post(&client, &challenge.solve()));
+    let cookie = challenge.clear(&client);
     let cleared = client.clone().header("cookie", &cookie);
     assert_eq!(cleared.get("/p").send().status, 200);
     assert_eq!(slow.join().unwrap(), 200);

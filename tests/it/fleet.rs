@@ -4,11 +4,13 @@
 
 mod async_mode;
 mod certificates;
+mod clearances;
 mod clock_jumps;
 mod cluster;
 mod credentials;
 mod fake_server;
 mod fleet_gateway;
+mod login_attack;
 mod outages;
 mod proxy;
 mod sentinel;
@@ -19,3 +21,5 @@ mod server_errors;
 mod shared_limits;
 mod slow_stores;
 mod wrong_types;
+
+pub use fleet_gateway::avoid_the_end_of_the_day;

@@ -1,5 +1,7 @@
 //! Presets: a reload that replaces one by the rules that it expands to, and what the commands print about them.
 
+mod reload_under_attack;
+
 use crate::harness::{Client, Folder, Origin, Process, Running};
 
 const LOGIN: &str = r#"
@@ -29,7 +31,7 @@ fn printed(folder: &Folder, arguments: &[&str]) -> String {
 }
 
 /// An origin server that knows one password.
-fn origin() -> Origin {
+pub fn password_origin() -> Origin {
     Origin::answering(|seen| {
         let is_right = seen.body.ends_with(b"password=right");
         let status = if is_right {
@@ -41,7 +43,8 @@ fn origin() -> Origin {
     })
 }
 
-fn log_in(client: Client, user: &str, password: &str) -> Client {
+/// A login with a form.
+pub fn log_in(client: Client, user: &str, password: &str) -> Client {
     let form = "application/x-www-form-urlencoded";
     let body = format!("user={user}&password={password}");
     client
@@ -53,7 +56,7 @@ fn log_in(client: Client, user: &str, password: &str) -> Client {
 #[test]
 fn the_expansion_of_a_preset_keeps_its_counters_and_bans() {
     let rules = expanded(LOGIN);
-    let gateway = Running::with_origin(origin(), LOGIN);
+    let gateway = Running::with_origin(password_origin(), LOGIN);
     let guess = |user: &str| log_in(gateway.tls_client(), user, "wrong").send().status;
     assert_eq!(guess("a"), 401);
     assert_eq!(guess("b"), 401);
@@ -71,7 +74,7 @@ fn the_expansion_of_a_preset_keeps_its_counters_and_bans() {
 
 #[test]
 fn a_device_stays_known_when_the_preset_is_replaced() {
-    let gateway = Running::with_origin(origin(), LOGIN);
+    let gateway = Running::with_origin(password_origin(), LOGIN);
     let answer = log_in(gateway.tls_client(), "alice", "right").send();
     let cookie = answer.header("set-cookie").unwrap();
     let cookie = cookie.split(';').next().unwrap().to_owned();

@@ -27,7 +27,7 @@ pub struct FleetConfig {
     url: String,
     store: String,
     rules: String,
-    upstream: Option<std::net::SocketAddr>,
+    upstream: Option<(&'static str, std::net::SocketAddr)>,
     password: Option<String>,
 }
 
@@ -69,9 +69,9 @@ impl FleetConfig {
         self.store("timeout = \"5s\"\non_failure = \"closed\"")
     }
 
-    /// Forwards requests for `/slow` to this origin.
-    pub fn upstream(mut self, address: std::net::SocketAddr) -> Self {
-        self.upstream = Some(address);
+    /// Forwards requests for a path, such as `/slow`, to this origin.
+    pub fn upstream(mut self, path: &'static str, address: std::net::SocketAddr) -> Self {
+        self.upstream = Some((path, address));
         self
     }
 
@@ -100,10 +100,10 @@ impl FleetConfig {
         let Self {
             url, store, rules, ..
         } = self;
-        let upstream = self.upstream.map_or(String::new(), |address| {
+        let upstream = self.upstream.map_or(String::new(), |(path, address)| {
             format!(
-                "[[upstreams]]\nname = \"slow\"\nservers = [\"{address}\"]\n\
-                 [[routes]]\npath = \"/slow\"\nupstream = \"slow\"\n"
+                "[[upstreams]]\nname = \"origin\"\nservers = [\"{address}\"]\n\
+                 [[routes]]\npath = \"{path}\"\nupstream = \"origin\"\n"
             )
         });
         format!(

@@ -151,7 +151,7 @@ fn a_lease_whose_reply_is_lost_expires() {
     let origin = Origin::start();
     let rules = unlimited() + &rule("slow", "algorithm = \"concurrency\"\nlimit = 1");
     let config = FleetConfig::new(&proxy.url(), &rules).store("timeout = \"1s\"");
-    let gateway = config.upstream(origin.address).start();
+    let gateway = config.upstream("/slow", origin.address).start();
     gateway.all_are("/many", 8, 200);
     proxy.swallow_replies(true);
     thread::scope(|scope| {

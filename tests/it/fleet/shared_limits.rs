@@ -113,7 +113,7 @@ fn three_gateways_share_the_slots_of_a_concurrency_rule() {
     let held = HoldingOrigin::start();
     let lines = "algorithm = \"concurrency\"\nlimit = 7";
     let config = FleetConfig::new(&server.url(), &rule("slow", lines)).strict();
-    let fleet = three_gateways(&config.upstream(held.origin.address));
+    let fleet = three_gateways(&config.upstream("/slow", held.origin.address));
     let addresses = addresses(&fleet);
     let requests = |count: usize| {
         let targets: Vec<_> = addresses.iter().copied().cycle().take(count).collect();

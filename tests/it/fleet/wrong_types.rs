@@ -67,7 +67,7 @@ fn values_of_other_types_are_replaced() {
     );
     rules += &rule("slow", "algorithm = \"concurrency\"\nlimit = 9");
     let config = FleetConfig::new(&server.url(), &rules).strict();
-    let config = config.upstream(origin.address);
+    let config = config.upstream("/slow", origin.address);
     let gateway = config.start();
     let requests = requests();
     for (path, statuses) in &requests {

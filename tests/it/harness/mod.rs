@@ -1,6 +1,7 @@
 //! A gateway, an origin and clients, so that a test reads as a sentence:
 //! `gateway.client().from("203.0.113.7").post("/login").times(6).last_is(429)`.
 
+mod challenge;
 mod client;
 mod folder;
 mod gateway;
@@ -14,6 +15,7 @@ mod streams;
 mod talk;
 mod wire;
 
+pub use challenge::Challenge;
 pub use client::{Answer, Client};
 pub use folder::Folder;
 pub use gateway::Running;

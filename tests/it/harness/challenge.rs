@@ -5,10 +5,14 @@ use std::num::NonZeroU32;
 use aws_lc_rs::pbkdf2;
 use serde_json::Value;
 
-use crate::harness::Answer;
+use super::{Answer, Client};
+
+/// Where solutions are posted.
+const PATH: &str = "/.lockgate/challenge";
 
 /// A challenge as its document describes it.
 pub struct Challenge {
+    /// The signed token.
     pub token: String,
     salt: String,
     iterations: NonZeroU32,
@@ -17,6 +21,15 @@ pub struct Challenge {
 }
 
 impl Challenge {
+    /// Requests a page that is challenged, and reads the challenge.
+    #[track_caller]
+    pub fn request(client: &Client, path: &str) -> Self {
+        let answer = client.clone().get(path).send();
+        assert_eq!(answer.header("x-lockgate-challenge"), Some("required"));
+        Self::of(&answer)
+    }
+
+    /// The challenge in a response.
     pub fn of(answer: &Answer) -> Self {
         let document: Value = serde_json::from_slice(&answer.body).unwrap();
         let challenge = &document["challenge"];
@@ -38,6 +51,26 @@ impl Challenge {
             self.token,
             self.parts()
         )
+    }
+
+    /// Solves it and returns the clearance, as a client sends it.
+    #[track_caller]
+    pub fn clear(&self, client: &Client) -> String {
+        Self::clearance(&Self::post(client, &self.solve()))
+    }
+
+    /// Posts a document with a solution.
+    pub fn post(client: &Client, document: &str) -> Answer {
+        let client = client.clone().header("content-type", "application/json");
+        client.post(PATH).body(document.as_bytes()).send()
+    }
+
+    /// The clearance that a right solution yields, as a client sends it.
+    #[track_caller]
+    pub fn clearance(answer: &Answer) -> String {
+        assert_eq!(answer.status, 204, "{}", answer.text());
+        let cookie = answer.header("set-cookie").unwrap();
+        cookie.split(';').next().unwrap().to_owned()
     }
 
     /// The numbers that solve it.
