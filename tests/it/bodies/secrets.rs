@@ -55,12 +55,13 @@ fn explain_simulates_a_form_and_shows_hashes() {
         let lower = text.to_ascii_lowercase();
         assert!(!clear.iter().any(|value| lower.contains(value)), "{text}");
     }
+    assert!(run(&form).contains("429 by rule"));
     // The same fields in a body that has no form.
     for header in ["content-type: text/plain", "content-encoding: gzip"] {
         assert!(
-            !run(&[&form[..], &["-H", header]].concat()).contains("429"),
+            !run(&[&form[..], &["-H", header]].concat()).contains("429 by rule"),
             "{header}"
         );
     }
-    assert!(!run(&["-H", &format!("content-type: {FORM}")]).contains("429"));
+    assert!(!run(&["-H", &format!("content-type: {FORM}")]).contains("429 by rule"));
 }

@@ -1,12 +1,11 @@
 //! Clients that send their bodies slowly, or only once they are asked.
 
-use std::process::Command;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::{FORM, PER_USER, head, inspections};
-use crate::harness::{Folder, Running, Talk, Told, run, wait_until};
+use crate::harness::{Folder, Running, Talk, Told, run, upload_with_curl, wait_until};
 
 #[test]
 fn a_stalled_body_gets_408_before_any_rule() {
@@ -78,25 +77,8 @@ fn curl_sends_its_body_to_a_rule_that_reads_it() {
     let body = folder.write("body", format!("user=alice&p={}", "x".repeat(900)));
     let mut statuses = Vec::new();
     for (listener, scheme) in [(0, "http"), (1, "https")] {
-        let mut curl = Command::new("curl");
-        curl.args(["--silent", "--insecure", "--max-time", "30", "--http1.1"]);
-        curl.args([
-            "--expect100-timeout",
-            "60",
-            "--header",
-            "expect: 100-continue",
-        ]);
-        curl.args([
-            "--write-out",
-            "%{http_code} %{size_upload}",
-            "--output",
-            "/dev/null",
-        ]);
-        curl.arg("--data-binary")
-            .arg(format!("@{}", body.display()));
         let url = format!("{scheme}://{}/login", gateway.address(listener));
-        let output = curl.arg(url).output().unwrap();
-        statuses.push(String::from_utf8(output.stdout).unwrap());
+        statuses.push(upload_with_curl(&url, &body));
     }
     assert_eq!(statuses, ["200 913", "429 913"]);
 }

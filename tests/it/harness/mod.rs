@@ -3,6 +3,7 @@
 
 mod challenge;
 mod client;
+mod curl;
 mod folder;
 mod gateway;
 mod h2;
@@ -17,6 +18,7 @@ mod wire;
 
 pub use challenge::Challenge;
 pub use client::{Answer, Client};
+pub use curl::upload_with_curl;
 pub use folder::Folder;
 pub use gateway::Running;
 pub use h2::{END, Frames, Heard, PADDED, WHOLE, block, next_frame, status, word};

@@ -1,10 +1,9 @@
 //! `Expect: 100-continue` (RFC 9110, section 10.1.1): a client that waits is asked for its body
 //! when somebody wants it, and never otherwise.
 
-use std::process::Command;
 use std::sync::mpsc;
 
-use crate::harness::{Folder, Origin, Running, Wire};
+use crate::harness::{Folder, Origin, Running, Wire, upload_with_curl};
 
 const WAITING: &[u8] = b"POST / HTTP/1.1\r\nhost: example.com\r\nexpect: 100-continue\r\n\
     content-length: 5\r\n\r\n";
@@ -140,30 +139,15 @@ fn an_http10_client_gets_no_interim_response() {
 fn curl_sends_its_body_only_after_100_continue() {
     let folder = Folder::new();
     let body = folder.write("body", vec![b'x'; 3 << 20]);
-    // Longer than anything here takes: who waits in vain fails.
-    let upload = |url: String, protocol: &str| {
-        let mut curl = Command::new("curl");
-        curl.args(["--silent", "--insecure", "--max-time", "30", protocol]);
-        curl.args([
-            "--expect100-timeout",
-            "60",
-            "--header",
-            "expect: 100-continue",
-        ]);
-        curl.args(["--write-out", "%{http_code} %{size_upload}"]);
-        curl.args(["--output", "/dev/null", "--data-binary"]);
-        let output = curl.arg(format!("@{}", body.display())).arg(url).output();
-        String::from_utf8(output.unwrap().stdout).unwrap()
-    };
     let forwards = Running::with("");
     let refuses = Running::with(NO_POSTS);
     let plain = |gateway: &Running| format!("http://{}/", gateway.address(0));
     let tls = |gateway: &Running| format!("https://{}/", gateway.address(1));
     for url in [plain(&forwards), tls(&forwards)] {
-        assert_eq!(upload(url, "--http1.1"), format!("200 {}", 3 << 20));
+        assert_eq!(upload_with_curl(&url, &body), format!("200 {}", 3 << 20));
     }
     for url in [plain(&refuses), tls(&refuses)] {
-        assert_eq!(upload(url, "--http1.1"), "429 0");
+        assert_eq!(upload_with_curl(&url, &body), "429 0");
     }
     assert_eq!(refuses.origin.count(), 0);
 }
