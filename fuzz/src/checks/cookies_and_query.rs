@@ -1,16 +1,12 @@
 //! Any query and any cookies: what a rule sees does not depend on how the same thing is spelled.
 
-use std::ops::ControlFlow;
-
 use http::header::COOKIE;
 use http::request::Parts;
 use http::{HeaderValue, Request};
-use lockgate::expr::FieldFacts;
 use lockgate::facts::RequestFacts;
 
+use super::pairs::{Pairs, escape, lookups_agree, respelled};
 use super::sample;
-
-type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Takes the first line for the query, the others for `Cookie` lines.
 pub fn cookies_and_query(data: &[u8]) {
@@ -70,44 +66,12 @@ fn check_query(facts: &RequestFacts<'_>, query: &[u8]) {
         .filter(|piece| !piece.is_empty());
     assert_eq!(pieces.count(), found.len());
     lookups_agree(facts, "http.request.uri.args", &found);
-    for escape in [escape, escape_small] {
-        let respelled = found.iter().map(|(name, value)| {
-            // Nothing at all would be no argument.
-            [&escape(name), &b"="[..], &escape(value)].concat()
-        });
-        let respelled = respelled.collect::<Vec<_>>().join(&b'&');
+    let large = respelled(&found);
+    for respelled in [large.to_ascii_lowercase(), large] {
         let Some(parts) = parts(&respelled, &[]) else {
             panic!("escapes alone are refused");
         };
         sample::plain(&parts, &mut |facts| assert_eq!(arguments(facts), found));
-    }
-}
-
-/// First, last, count and list are those of `pairs`, for each name and for none.
-fn lookups_agree(facts: &RequestFacts<'_>, field: &str, pairs: &Pairs) {
-    let field = sample::field(field);
-    let names = pairs.iter().map(|(name, _)| Some(&name[..]));
-    for name in names.take(20).chain([None, Some(&b"no such name"[..])]) {
-        let named = pairs
-            .iter()
-            .filter(|pair| name.is_none_or(|name| pair.0 == name));
-        let expected: Vec<&[u8]> = named.map(|pair| &pair.1[..]).collect();
-        let mut seen = Vec::new();
-        facts.each(field, name, &mut |value| {
-            seen.push(value.to_vec());
-            ControlFlow::Continue(())
-        });
-        assert_eq!(seen, expected);
-        for (index, expected) in [
-            (0, expected.first()),
-            (-1, expected.last()),
-            (1, expected.get(1)),
-            (i32::MAX, None),
-            (i32::MIN, None),
-        ] {
-            let value = facts.element(field, name, index);
-            assert_eq!(value.as_deref(), expected.copied(), "{index}");
-        }
     }
 }
 
@@ -149,16 +113,4 @@ fn parts(query: &[u8], cookies: &[&[u8]]) -> Option<Parts> {
             .append(COOKIE, HeaderValue::from_bytes(line).ok()?);
     }
     Some(request.into_parts().0)
-}
-
-fn escape(text: &[u8]) -> Vec<u8> {
-    text.iter()
-        .flat_map(|byte| format!("%{byte:02X}").into_bytes())
-        .collect()
-}
-
-fn escape_small(text: &[u8]) -> Vec<u8> {
-    text.iter()
-        .flat_map(|byte| format!("%{byte:02x}").into_bytes())
-        .collect()
 }

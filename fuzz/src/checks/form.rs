@@ -1,31 +1,24 @@
 //! Any urlencoded form: its fields are those of a decoder that goes byte by byte, however they are
 //! spelled, and a name that occurs twice has no value of its own.
 
-use std::ops::ControlFlow;
-
 use http::Request;
 use http::request::Parts;
-use lockgate::expr::{self, ExprEnv, FieldFacts, NamedLists, ScalarValue};
+use lockgate::expr::{self, ExprEnv, NamedLists, ScalarValue};
 use lockgate::facts::body::MAX_FORM_FIELDS;
 use lockgate::facts::{BodyKind, FieldTable, InspectedBody, RequestFacts};
 
+use super::pairs::{Pairs, lookups_agree, respelled};
 use super::sample;
-
-type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Takes the input for the body of a request.
 pub fn form(data: &[u8]) {
     let expected = decoded(data);
     with(data, true, &mut |facts| {
         assert_eq!(fields(facts), expected);
-        lookups_agree(facts, &expected);
+        lookups_agree(facts, "http.request.body.form", &expected);
         unique_names_are_strings(facts, &expected);
     });
-    let respelled: Vec<Vec<u8>> = expected
-        .iter()
-        .map(|(name, value)| [&escape(name), &b"="[..], &escape(value)].concat())
-        .collect();
-    with(&respelled.join(&b'&'), true, &mut |facts| {
+    with(&respelled(&expected), true, &mut |facts| {
         assert_eq!(fields(facts), expected);
     });
     // The start of a longer body.
@@ -51,32 +44,6 @@ fn fields(facts: &RequestFacts<'_>) -> Pairs {
     fields
         .map(|(name, value)| (name.to_vec(), value.to_vec()))
         .collect()
-}
-
-/// First, last and list are those of `pairs`, for each name.
-fn lookups_agree(facts: &RequestFacts<'_>, pairs: &Pairs) {
-    let field = sample::field("http.request.body.form");
-    let names = pairs.iter().map(|(name, _)| &name[..]);
-    for name in names.take(20).chain([&b"no such name"[..]]) {
-        let named = pairs.iter().filter(|pair| pair.0 == name);
-        let expected: Vec<&[u8]> = named.map(|pair| &pair.1[..]).collect();
-        let mut seen = Vec::new();
-        facts.each(field, Some(name), &mut |value| {
-            seen.push(value.to_vec());
-            ControlFlow::Continue(())
-        });
-        assert_eq!(seen, expected);
-        for (index, expected) in [
-            (0, expected.first()),
-            (-1, expected.last()),
-            (1, expected.get(1)),
-            (i32::MAX, None),
-            (i32::MIN, None),
-        ] {
-            let value = facts.element(field, Some(name), index);
-            assert_eq!(value.as_deref(), expected.copied(), "{index}");
-        }
-    }
 }
 
 fn unique_names_are_strings(facts: &RequestFacts<'_>, pairs: &Pairs) {
@@ -134,9 +101,4 @@ fn decode(text: &[u8]) -> Vec<u8> {
 fn hex(digit: u8) -> Option<u8> {
     let value = char::from(digit).to_digit(16)?;
     u8::try_from(value).ok()
-}
-
-fn escape(text: &[u8]) -> Vec<u8> {
-    let escaped = text.iter().map(|byte| format!("%{byte:02X}"));
-    escaped.collect::<String>().into_bytes()
 }

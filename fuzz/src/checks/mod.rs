@@ -12,6 +12,7 @@ mod expression;
 mod form;
 mod form_echo;
 mod forwarding;
+mod pairs;
 mod path;
 mod proxy_header;
 mod request;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockgate::clock::Timestamp;
-use lockgate::limit::{Algorithm, Limiter};
+use lockgate::limit::{Algorithm, Limiter, ShareRatio};
 use lockgate::store::async_mode::{FleetInfo, KeyState};
 use lockgate::store::redis::read_sync_reply;
 
@@ -20,8 +20,13 @@ pub fn sync_reply(data: &[u8]) {
         return;
     };
     let algorithm = ALGORITHMS[usize::from(choice % 4)];
+    let slices = if choice & 4 == 0 { 1 } else { 12 };
+    // Only these can have a ratio.
+    let has_windows = matches!(algorithm, Algorithm::SlidingWindow | Algorithm::FixedWindow);
+    let has_ratio = choice & 8 != 0 && has_windows && slices == 1;
     let limiter = Limiter {
-        slices: if choice & 4 == 0 { 1 } else { 12 },
+        slices,
+        ratio: has_ratio.then(|| ShareRatio::nearest(0.4)),
         ..Limiter::new(algorithm, 100, Duration::from_secs(60))
     };
     let (packed, rest) = rest.split_at(usize::from(*packed).min(rest.len()));
