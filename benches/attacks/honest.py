@@ -5,6 +5,7 @@ A user is *harmed* if it is refused, deceived or cannot solve a challenge, and s
 """
 
 import asyncio
+import collections
 import itertools
 import time
 
@@ -21,7 +22,7 @@ class Crowd:
     def __init__(self, scene):
         self.scene, self.row, self.rng = scene, scene.row, scene.rng("honest")
         self.people = []
-        self.harmed, self.challenged, self.kinds = {}, set(), {}
+        self.harmed, self.challenged, self.kinds = {}, collections.Counter(), {}
 
     def schedule(self):
         {"login": self.visits, "account": self.account, "pages": self.visits, "invite": self.inviters, "retry": self.customers}[self.row.kind]()
@@ -76,52 +77,41 @@ class Crowd:
         return client
 
     async def log_in(self, person, client):
-        wrong, challenges = population.typos(self.rng), 0
-        form = None
+        wrong = population.typos(self.rng)
         while True:
             password = "typo" if wrong else f"pw-{person.user}"
-            response = await client.request("POST", "/login", form or f"user={person.user}&password={password}")
-            form = None
-            if response.challenged:
-                challenges += 1
-                passed, form = await self.solve(person, client, response, challenges)
-                if not passed:
-                    return
-            elif not response.reached:
-                return self.harm(person, response)
-            elif response.status == 302:
+            response = await self.reach(person, client, "POST", "/login", f"user={person.user}&password={password}")
+            if response is None:
+                return
+            if response.status == 302:
                 break
-            else:
-                wrong -= 1
-                await self.pause(self.rng.uniform(3, 15))
+            wrong -= 1
+            await self.pause(self.rng.uniform(3, 15))
         await self.pause(0.2)
         response = await client.request("GET", "/account")
         if not response.reached:
             self.harm(person, response)
 
-    async def solve(self, person, client, response, challenges):
-        """Whether the user is past the challenge, and the form that the page sends again."""
-        self.challenged.add(person.number)
-        if not person.javascript or challenges > 4:
-            self.harm(person, response)
-            return False, None
-        # The clearance counts, whatever the response to the solution was: a wrong one brings the next challenge.
-        _, form = await self.scene.solver.pass_challenge(client, response, self.rng.lognormvariate(*SOLVE_TIME) / self.row.speed)
-        return True, form
+    async def reach(self, person, client, method, path, body=None):
+        """The response of the origin server, after all challenges; None if the user is harmed. `path` may be a function."""
+        form = body
+        while True:
+            response = await client.request(method, path() if callable(path) else path, form)
+            if not response.challenged:
+                return response if response.reached else self.harm(person, response)
+            self.challenged[person.number] += 1
+            if not person.javascript or self.challenged[person.number] > 4:
+                return self.harm(person, response)
+            # The clearance counts, whatever the response to the solution was: a wrong one brings the next challenge.
+            _, form = await self.scene.solver.pass_challenge(client, response, self.rng.lognormvariate(*SOLVE_TIME) / self.row.speed)
+            form = form or body
 
     async def browse(self, person, client):
-        cached, challenges = self.rng.random() < 0.3, 0
+        cached = self.rng.random() < 0.3
         pages = min(80, 1 + int(self.rng.expovariate(1 / 7)))
         while pages:
-            response = await client.request("GET", f"/product/{self.item()}")
-            if response.challenged:
-                challenges += 1
-                passed, _ = await self.solve(person, client, response, challenges)
-                if not passed:
-                    return
-                continue
-            if not response.reached:
-                return self.harm(person, response)
+            if await self.reach(person, client, "GET", lambda: f"/product/{self.item()}") is None:
+                return
             for number in range(1 if cached else 3):
                 await client.request("GET", f"/static/{number}")
             cached, pages = True, pages - 1
@@ -132,19 +122,9 @@ class Crowd:
         return self.rng.choices(range(20_000), cum_weights=POPULARITY)[0]
 
     async def invite(self, person, client):
-        left, challenges, form = min(12, 1 + int(self.rng.expovariate(1 / 4))), 0, None
-        while left:
-            response = await client.request("POST", "/invite", form or "mail=friend%40example.com")
-            form = None
-            if response.challenged:
-                challenges += 1
-                passed, form = await self.solve(person, client, response, challenges)
-                if not passed:
-                    return
-                continue
-            if not response.reached:
-                return self.harm(person, response)
-            left -= 1
+        for left in reversed(range(min(12, 1 + int(self.rng.expovariate(1 / 4))))):
+            if await self.reach(person, client, "POST", "/invite", "mail=friend%40example.com") is None:
+                return
             if left:
                 await self.pause(self.rng.uniform(5, 40))
 
@@ -169,7 +149,7 @@ class Crowd:
         by_kind = {}
         for kind in harmed.values():
             by_kind[kind] = by_kind.get(kind, 0) + 1
-        return {"users": len(reported), "harmed": len(harmed), "by_kind": by_kind, "challenged": len(self.challenged & reported),
+        return {"users": len(reported), "harmed": len(harmed), "by_kind": by_kind, "challenged": len(self.challenged.keys() & reported),
                 "unfinished": len(reported - set(self.kinds))}
 
 
