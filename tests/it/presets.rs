@@ -1,8 +1,9 @@
 //! Presets: a reload that replaces one by the rules that it expands to, and what the commands print about them.
 
+mod honest_traffic;
 mod reload_under_attack;
 
-use crate::harness::{Client, Folder, Origin, Process, Running};
+use crate::harness::{Challenge, Client, Folder, Origin, Process, Running};
 
 const LOGIN: &str = r#"
 [[protect]]
@@ -86,6 +87,29 @@ fn a_device_stays_known_when_the_preset_is_replaced() {
         let known = gateway.tls_client().header("cookie", &cookie);
         assert_eq!(log_in(known, "bob", "right").send().status, 429);
     }
+}
+
+/// Bots that share a clearance share its failures too.
+#[test]
+fn a_clearance_is_worth_few_failures() {
+    let gateway = Running::with_origin(
+        password_origin(),
+        &format!("{LOGIN}strict = true\n").replace("rules.site = { limit = 3 }\n", ""),
+    );
+    let client = gateway.tls_client();
+    let guess = |number: usize, cookie: &str| {
+        let address = format!("203.0.113.{number}");
+        let bot = gateway.tls_client().from(&address).header("cookie", cookie);
+        log_in(bot, &format!("victim{number}"), "guess").send()
+    };
+    let cookie = Challenge::of(&guess(0, "none=1")).clear(&client);
+    let statuses: Vec<u16> = (1..7).map(|number| guess(number, &cookie).status).collect();
+    assert_eq!(statuses, [401, 401, 401, 401, 429, 429]);
+    // Another solution is needed, and another clearance is not affected.
+    let other = Challenge::of(&guess(7, &cookie)).clear(&client);
+    assert_ne!(other, cookie);
+    assert_eq!(guess(8, &other).status, 401);
+    assert_eq!(guess(9, &cookie).status, 429);
 }
 
 #[test]
