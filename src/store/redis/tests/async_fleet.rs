@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::async_node::{TestNode, all_know_the_ban, banning, start_nodes, step, until};
+use super::async_node::{TestNode, all_know_the_ban, ban_check, banning, start_nodes, step, until};
 use super::on_a_core;
 use super::server::TestServer;
 use crate::clock::Clock;
@@ -55,10 +55,7 @@ fn a_ban_reaches_all_nodes_and_so_does_its_end() {
         let rule = banning("async-ban", 5);
         let id = rule.id;
         while nodes[0].admits(&rule, "k").await {}
-        let check = Step {
-            op: StepOp::CheckBan,
-            ..rule.clone()
-        };
+        let check = ban_check(&rule);
         for node in &nodes {
             until("the node knows the ban", async || {
                 let status = node.run(&check, "k").await.status;
@@ -97,10 +94,7 @@ fn the_end_of_a_ban_in_exact_mode_reaches_all_nodes() {
                 assert!(!node.admits(&rule, key).await);
             }
             nodes[1].0.unban(rule.id, key.as_bytes()).await.unwrap();
-            let check = Step {
-                op: StepOp::CheckBan,
-                ..rule.clone()
-            };
+            let check = ban_check(&rule);
             for node in &nodes {
                 until("the node knows the end of the ban", async || {
                     node.admits(&check, key).await
@@ -120,10 +114,7 @@ fn charges_of_responses_ban_a_key() {
             op: StepOp::Charge,
             ..banning("async-charge", 6)
         };
-        let check = Step {
-            op: StepOp::CheckBan,
-            ..charge.clone()
-        };
+        let check = ban_check(&charge);
         for count in 0..7 {
             let node = &nodes[count % 3];
             assert!(node.admits(&check, "k").await);
@@ -191,10 +182,7 @@ fn a_node_decides_alone_while_the_store_is_down() {
         for _ in 0..6 {
             node.run(&ban_rule, "k").await;
         }
-        let check = Step {
-            op: StepOp::CheckBan,
-            ..ban_rule.clone()
-        };
+        let check = ban_check(&ban_rule);
         assert!(!node.admits(&check, "k").await);
         let open = Step {
             on_failure: OnStoreFailure::Open,
@@ -268,18 +256,10 @@ fn foreign_entries_in_the_streams_are_skipped() {
             }
         }
         let rule = banning("async-foreign", 5);
-        let check = Step {
-            op: StepOp::CheckBan,
-            ..rule.clone()
-        };
+        let check = ban_check(&rule);
         while nodes[0].admits(&rule, "k").await {}
-        for node in &nodes {
-            until("the node knows the ban", async || {
-                !node.admits(&check, "k").await
-            })
-            .await;
-            assert!(!node.is_down());
-        }
+        all_know_the_ban(&nodes, &check, "k").await;
+        assert!(!nodes.iter().any(TestNode::is_down));
     });
 }
 

@@ -126,6 +126,14 @@ pub(super) fn banning(name: &str, limit: u64) -> Step {
     }
 }
 
+/// The step that only asks whether a key is banned.
+pub(super) fn ban_check(rule: &Step) -> Step {
+    Step {
+        op: StepOp::CheckBan,
+        ..rule.clone()
+    }
+}
+
 pub(super) async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
     for _ in 0..1_000 {
         if is_true().await {

@@ -1,10 +1,10 @@
 //! Rules with a ratio on several nodes in async mode.
 
-use super::async_node::{TestNode, all_know_the_ban, banning, start_nodes, until};
+use super::async_node::{TestNode, all_know_the_ban, ban_check, banning, start_nodes, until};
 use super::on_a_core;
 use super::server::TestServer;
 use crate::limit::{ShareCounts, ShareRatio};
-use crate::rules::plan::{Step, StepOp};
+use crate::rules::plan::Step;
 
 /// An async step that bans above the limit and half of the total.
 fn share(name: &str, limit: u64) -> Step {
@@ -32,10 +32,7 @@ fn the_share_of_all_nodes_bans_a_key() {
         let server = TestServer::start(&[]);
         let nodes = start_nodes::<3>(&server).await;
         let rule = share("async-share", 6);
-        let check = Step {
-            op: StepOp::CheckBan,
-            ..rule.clone()
-        };
+        let check = ban_check(&rule);
         for node in &nodes {
             for _ in 0..3 {
                 assert!(node.admits(&rule, "k").await);
