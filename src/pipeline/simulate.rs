@@ -165,8 +165,7 @@ impl Simulation {
                 countable,
                 now: info.now,
             };
-            let on_settled = || -> OnSettled { Box::new(|_, _| {}) };
-            engine.settle(&phase, &mut settlement, &mut decision, on_settled);
+            engine.settle(&phase, &mut settlement, &mut decision, ignore_settled);
         }
         let pass = RequestPass {
             rules: &snapshot.rules,
@@ -326,6 +325,11 @@ impl Simulation {
             rules: with_disabled(snapshot, trace::unreached(&snapshot.rules, why)),
         }
     }
+}
+
+/// Ignores the result of a settlement that the store applies later.
+fn ignore_settled() -> OnSettled {
+    Box::new(|_, _| {})
 }
 
 /// Decides a request and releases its leases.

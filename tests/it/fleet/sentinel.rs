@@ -76,12 +76,15 @@ fn a_gateway_follows_a_failover_of_sentinel() {
         let keys = replica.try_command::<usize>("DBSIZE");
         keys.is_ok_and(|keys| keys > 0) && !gateway.is_down()
     });
-    // Replication is asynchronous, so the new master may lack the newest counts, but the limit holds.
-    let statuses = gateway.statuses("/limited", 12);
+    // Replication is asynchronous, so the new master may lack the newest counts. A core whose connection has just been
+    // replaced can decide some requests with its own counters, which admit or refuse them: at most five are admitted.
+    let statuses = gateway.statuses("/limited", 24);
     assert!(
         statuses.iter().all(|status| matches!(status, 200 | 429)),
         "{statuses:?}"
     );
     assert_eq!(statuses.last(), Some(&429));
+    let admitted = statuses.iter().filter(|status| **status == 200);
+    assert!(admitted.count() <= 10 + 5, "{statuses:?}");
     gateway.leaks_nothing(before);
 }

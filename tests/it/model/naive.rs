@@ -263,7 +263,8 @@ impl Naive {
 
     /// A client that waits must meet no other rule that refuses: neither an earlier one that this
     /// request has filled, nor a later one, as far as waiting could bring the request to it. A
-    /// place that this request took is given back. Of each that it is told of, it is told the wait.
+    /// place that this request took is given back. Of each that it is told of, it is told the wait. A
+    /// client that waits for a block can solve a later challenge.
     fn longest(
         &self,
         first: Option<Duration>,
@@ -275,7 +276,10 @@ impl Naive {
         let mut longest = first.map(seconds);
         for at in (0..self.rules.len()).filter(|at| *at != own) {
             let rule = &self.rules[at];
-            let refuses = rule.refuses() && !rule.lets_pass(ask);
+            let is_challenged = at > own
+                && rule.action == Action::Challenge
+                && self.rules[own].action != Action::Challenge;
+            let refuses = rule.refuses() && !rule.lets_pass(ask) && !is_challenged;
             if let Some(stand) = rule.without_counter(ask) {
                 match stand {
                     Stand::Act(_) if refuses => return None,
