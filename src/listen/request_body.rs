@@ -83,18 +83,24 @@ pub async fn drain_body(
 /// Reads and drops `body`, up to `max_bytes` and as long as its client keeps the minimum rate. A body with a
 /// larger declared length is not read. `read` counts the bytes.
 pub async fn read_out(body: &mut RequestBody, max_bytes: u64, read: &Cell<u64>) -> DrainOutcome {
-    read_each(body, max_bytes, read, |_| {}).await
+    read_each(body, max_bytes, read, |_| true).await
 }
 
-/// Reads `body` as [`read_out`] does, and appends its bytes to `content`.
+/// Reads `body` as [`read_out`] does, and appends its bytes to `content`. `may_hold` decides whether `content` may
+/// reach a length; if it may not, the body is too long.
 pub async fn collect_body(
     body: &mut RequestBody,
     max_bytes: u64,
     read: &Cell<u64>,
     content: &mut Vec<u8>,
+    mut may_hold: impl FnMut(usize) -> bool,
 ) -> DrainOutcome {
     read_each(body, max_bytes, read, |data| {
-        content.extend_from_slice(data)
+        let is_held = may_hold(content.len() + data.len());
+        if is_held {
+            content.extend_from_slice(data);
+        }
+        is_held
     })
     .await
 }
@@ -103,7 +109,7 @@ async fn read_each(
     body: &mut RequestBody,
     max_bytes: u64,
     read: &Cell<u64>,
-    mut take: impl FnMut(&[u8]),
+    mut take: impl FnMut(&[u8]) -> bool,
 ) -> DrainOutcome {
     if body.size_hint().lower() > max_bytes {
         return DrainOutcome::TooLong;
@@ -116,10 +122,9 @@ async fn read_each(
         };
         let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
         read.set(read.get() + bytes);
-        if read.get() > max_bytes {
+        if read.get() > max_bytes || !frame.data_ref().is_none_or(|data| take(data)) {
             return DrainOutcome::TooLong;
         }
-        frame.data_ref().into_iter().for_each(|data| take(data));
     }
     DrainOutcome::Whole
 }

@@ -77,12 +77,13 @@ pub async fn discard(request: &RequestContext<'_, '_>, mut incoming: RequestBody
     DiscardedBody { drained, incoming }
 }
 
-/// Reads the whole body of a request to which the gateway responds itself. `None` if it has more than `max` bytes, or
-/// if it did not arrive.
+/// Reads the whole body of a request to which the gateway responds itself. `None` if it has more than `max` bytes or
+/// more than `may_hold` allows, or if it did not arrive.
 pub async fn read(
     request: &RequestContext<'_, '_>,
     mut incoming: RequestBody,
     max: u64,
+    may_hold: impl FnMut(usize) -> bool,
 ) -> (DiscardedBody, Option<Vec<u8>>) {
     // An HTTP/2 client that waits for 100 Continue never gets one.
     let expects =
@@ -92,7 +93,7 @@ pub async fn read(
     }
     let mut content = Vec::new();
     let read = &request.state.meter.bytes;
-    let drained = collect_body(&mut incoming, max, read, &mut content).await;
+    let drained = collect_body(&mut incoming, max, read, &mut content, may_hold).await;
     let content = (drained == DrainOutcome::Whole).then_some(content);
     (DiscardedBody { drained, incoming }, content)
 }

@@ -23,12 +23,15 @@ pub async fn challenge(
     let (info, facts, snapshot) = (request.info, request.facts, request.snapshot());
     let audience = audience(info, facts);
     // A form counts as an inspected body as long as it is held.
-    let most = snapshot.settings.inspect_body;
-    let budget = &request.state.core.live.process.inspected;
-    let is_repeated = audience.can_repeat(info, facts.head.authority());
-    let reservation = budget.reserve(if is_repeated { most } else { 0 });
-    let (rest, audience) = if is_repeated && reservation.is_some() {
-        let (rest, form) = body::read(request, incoming, most as u64).await;
+    let mut reservation = request.state.core.live.process.inspected.reserve(0);
+    let (rest, audience) = if audience.can_repeat(info, facts.head.authority()) {
+        let most = snapshot.settings.inspect_body as u64;
+        let may_hold = |bytes| {
+            reservation
+                .as_mut()
+                .is_some_and(|held| held.extend_to(bytes))
+        };
+        let (rest, form) = body::read(request, incoming, most, may_hold).await;
         (rest, ChallengeAudience::repeating(form.as_deref()))
     } else {
         (body::discard(request, incoming).await, audience)

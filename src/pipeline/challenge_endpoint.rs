@@ -76,7 +76,7 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
             let response = EndpointResponse::Refused(refused);
             return self.finish(&response).leaving(rest, info);
         }
-        let (rest, content) = body::read(self.request, incoming, LONGEST_SOLUTION).await;
+        let (rest, content) = body::read(self.request, incoming, LONGEST_SOLUTION, |_| true).await;
         let checked = match (content, rest.drained) {
             (Some(content), _) => self.verify(&content),
             (None, DrainOutcome::TooLong) => Err(RefusedSolution::TooLarge),

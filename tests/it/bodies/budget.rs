@@ -52,6 +52,41 @@ fn a_length_that_is_only_declared_takes_no_memory() {
 }
 
 #[test]
+fn a_form_for_a_challenge_takes_only_the_memory_of_what_has_arrived() {
+    const CHALLENGE: &str = r#"
+        [limits]
+        inspect_body = "1MiB"
+        [challenge]
+        [[rules]]
+        name = "new"
+        mitigate = 'http.request.uri.path eq "/login"'
+        action = "challenge"
+    "#;
+    let gateway = Running::with(CHALLENGE);
+    let used = || gateway.gateway().live().process.inspected.used();
+    let browser =
+        "x-forwarded-proto: https\r\naccept: text/html\r\nsec-fetch-site: same-origin\r\n";
+    let wires: Vec<_> = (0..100)
+        .map(|_| {
+            let mut wire = gateway.client().connect();
+            wire.send(&head(
+                "/login",
+                &format!("{browser}content-length: 1048576\r\n"),
+            ));
+            wire.send(b"user=alice");
+            wire
+        })
+        .collect();
+    wait_until("the forms are being read", || used() == 100 * 10);
+    drop(wires);
+    wait_until("nothing is reserved", || used() == 0);
+    let mut wire = gateway.client().connect();
+    wire.send(&head("/login", &format!("{browser}content-length: 10\r\n")));
+    wire.send(b"user=alice");
+    assert!(wire.answer().text().contains("value=\"alice\""));
+}
+
+#[test]
 fn the_memory_of_a_body_is_returned_after_every_end() {
     let gateway = Running::with(PER_USER);
     let used = || gateway.gateway().live().process.inspected.used();
