@@ -77,8 +77,17 @@ def written(runs):
     lines += details(runs_of) + notes(table)
     if runs:
         lines += ["## Versions", "", "| part | version |", "| --- | --- |"]
-        lines += [f"| {name} | {version} |" for name, version in runs[-1]["versions"]]
+        lines += [f"| {name} | {version} |" for name, version in versions(runs)]
     return "\n".join(lines) + "\n"
+
+
+def versions(runs):
+    """The versions of each part, in the order of the runs."""
+    parts = {}
+    for run in runs:
+        for name, version in run["versions"]:
+            parts.setdefault(name, {})[version] = None
+    return [(name, ", ".join(found)) for name, found in parts.items()]
 
 
 def overview(runs_of):
