@@ -63,9 +63,10 @@ def old_guide(times):
 RULES = {
     "login": {"known-device": ("15m", ["15m"]), "account": ("1h", ["1h", "6h"]), "address": ("10m", ["10m", "1h"]),
               "account-check": ("15m", ["1h"]), "tool": ("1m", ["10m", "1h", "6h"]), "site": ("1m", ["10m", "1h", "6h"]),
-              "ceiling": ("1m", ["10m", "1h", "6h"]), "clearance": ("1h", ["1h"])},
+              "ceiling": ("1m", ["10m", "1h", "6h"]), "clearance": ("1h", ["1h"]), "clearance-logins": ("1h", ["1h"])},
     "pages": {"only": ("10m", ["1d"]), "clearance": ("1h", ["1h"])},
-    "signup": {"account": ("1h", ["1h"]), "new-devices": ("10m", ["1h", "6h"]), "clearance": ("1h", ["1h"])},
+    "signup": {"account": ("1h", ["1h"]), "new-devices": ("10m", ["1h", "6h"]), "clearance": ("1h", ["1h"]),
+               "register-clearance": ("1h", ["1h"])},
 }
 STRICT_DROPS = {"tool", "site", "ceiling", "only", "new-devices"}
 
@@ -85,7 +86,7 @@ def presets(row, times, strict):
 
 
 def applies(kind, name, row, strict):
-    if strict and name in STRICT_DROPS:
+    if strict and name in STRICT_DROPS or name == "register-clearance" and not strict:
         return False
     if name == "ceiling" and not row.ceiling:
         return False

@@ -147,10 +147,10 @@ fn known_clients(file: &ConfigFile, known: &KnownClientSettings) -> String {
     let of_presets = sources().map(|source| (Some(&source.success), source.user.as_ref()));
     let written = [(known.success.as_ref(), known.user.as_ref())];
     let all: Vec<_> = of_presets.chain(written).collect();
-    let successes: Vec<&str> = all
-        .iter()
-        .filter_map(|(one, _)| Some(&*(*one)?.value))
-        .collect();
+    // One table has one user: a source without one must not get the user of another.
+    let has_users = all.iter().any(|(_, user)| user.is_some());
+    let named = all.iter().filter(|(_, user)| user.is_some() || !has_users);
+    let successes: Vec<&str> = named.filter_map(|(one, _)| Some(&*(*one)?.value)).collect();
     let mut users: Vec<&str> = all
         .iter()
         .filter_map(|(_, user)| Some(&*(*user)?.value))
@@ -162,6 +162,12 @@ fn known_clients(file: &ConfigFile, known: &KnownClientSettings) -> String {
     }
     if users.len() > 1 {
         text.push_str("; one table has one `user`: this is that of the first preset");
+    }
+    let left_out = all
+        .iter()
+        .filter(|(one, user)| one.is_some() && user.is_none());
+    if has_users && left_out.count() > 0 {
+        text.push_str("; successes without a user no longer make clients known");
     }
     let success = match successes.as_slice() {
         [] => "false".to_owned(),

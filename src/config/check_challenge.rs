@@ -12,6 +12,7 @@ pub(super) fn check(file: &ConfigFile, out: &mut Diagnostics) {
     }
     if let Some(challenge) = &file.challenge {
         routes_are_free(file, challenge, out);
+        presets_are_free(file, challenge, out);
     }
 }
 
@@ -50,5 +51,21 @@ fn routes_are_free(file: &ConfigFile, challenge: &ChallengeSettings, out: &mut D
                 .related(challenge.path.span.clone(), "reserved here")
                 .help("use another path for the route, or set `challenge.path`");
         }
+    }
+}
+
+/// Requests for the path of challenges reach no rule, so no preset can protect it.
+fn presets_are_free(file: &ConfigFile, challenge: &ChallengeSettings, out: &mut Diagnostics) {
+    let reserved = &*challenge.path.value;
+    let paths = file
+        .protect
+        .iter()
+        .flat_map(|preset| preset.path.iter().chain(&preset.actions));
+    for path in paths.filter(|path| path.value.starts_with(reserved)) {
+        let message =
+            format!("no rule sees these requests: `{reserved}` is reserved for challenges");
+        out.error(path.span.clone(), message)
+            .related(challenge.path.span.clone(), "reserved here")
+            .help("use the path of your application, or set `challenge.path`");
     }
 }

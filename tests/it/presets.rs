@@ -112,6 +112,50 @@ fn a_clearance_is_worth_few_failures() {
     assert_eq!(guess(9, &cookie).status, 429);
 }
 
+/// The responses of a burst come too late to count its failures.
+#[test]
+fn a_burst_with_one_clearance_is_worth_few_logins() {
+    let gateway = Running::with_origin(
+        Origin::answering(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".to_vec()
+        }),
+        &format!("{LOGIN}strict = true\n").replace("rules.site = { limit = 3 }\n", ""),
+    );
+    let client = gateway.tls_client();
+    let unsolved = log_in(client.clone(), "victim", "guess").send();
+    let cookie = Challenge::of(&unsolved).clear(&client);
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let guess = |number: usize| {
+            let bot = gateway.tls_client().header("cookie", &cookie);
+            scope.spawn(move || {
+                log_in(bot, &format!("victim{number}"), "guess")
+                    .send()
+                    .status
+            })
+        };
+        let guesses: Vec<_> = (0..20).map(guess).collect();
+        guesses
+            .into_iter()
+            .map(|guess| guess.join().unwrap())
+            .collect()
+    });
+    let reached = statuses.iter().filter(|status| **status == 401).count();
+    assert_eq!((reached, statuses.len()), (5, 20), "{statuses:?}");
+    assert_eq!(gateway.origin.seen().len(), 5);
+}
+
+/// A signup without a user must not get the user of the login.
+#[test]
+fn registrations_without_a_user_make_no_user_known_when_expanded() {
+    let signup = "[[protect]]\nkind = \"signup\"\npath = \"/signup\"\nactions = \"/invite\"\n";
+    let text = expanded(&format!("{LOGIN}{signup}"));
+    let (tables, _) = text.split_once("[[rules]]").unwrap();
+    assert!(tables.contains("successes without a user"), "{tables}");
+    assert!(!tables.contains("/signup"), "{tables}");
+    Running::with(&text);
+}
+
 #[test]
 fn several_presets_expand_to_one_table() {
     let more = "[[protect]]\nkind = \"signup\"\npath = \"/signup\"\nactions = \"/invite\"\nuser_json = \"mail\"\n";
@@ -141,7 +185,7 @@ fn check_says_what_the_preset_of_init_does() {
     let text = printed(&folder, &["check"]);
     for part in [
         "protect \"login\" (gateway.toml:",
-        "): POST /login, user from form field \"user\"\n  9 rules before all rules: known-device account address",
+        "): POST /login, user from form field \"user\"\n  10 rules before all rules: known-device account address",
         "all new devices after 30 failures in 1m if over 40 % fail",
     ] {
         assert!(text.contains(part), "{part}\n{text}");

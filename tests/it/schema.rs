@@ -22,6 +22,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ("admin_without_token", "knows which addresses are loopback"),
     ("challenge_no_table", "needs another section"),
     ("challenge_no_tls", "depends on other sections"),
+    ("challenge_preset", "compares two values"),
     ("challenge_response", "depends on the action"),
     ("challenge_route", "compares two values"),
     ("client_ip_no_trusted_proxy", "a warning"),

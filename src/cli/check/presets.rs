@@ -49,13 +49,18 @@ fn summaries<'a>(
 
 impl PresetSummary<'_> {
     fn block(&self) -> String {
-        let rules: Vec<&str> = self.preset.rules.iter().map(|rule| rule.sub).collect();
+        let (rules, off) = self.rules();
+        let off = if off.is_empty() {
+            String::new()
+        } else {
+            format!(" (off: {})", off.join(" "))
+        };
         let count = if rules.len() == 1 { "rule" } else { "rules" };
         let user = self
             .user()
             .map_or(String::new(), |user| format!(", user from {user}"));
         let mut text = format!(
-            "protect \"{}\" ({}:{}): {}{user}\n  {} {count} {}: {}\n",
+            "protect \"{}\" ({}:{}): {}{user}\n  {} {count} {}: {}{off}\n",
             self.written.name.value,
             self.path(),
             self.line(),
@@ -101,6 +106,14 @@ impl PresetSummary<'_> {
             "cost": self.cost(),
             "not_stopped": self.not_stopped(),
         })
+    }
+
+    /// The rules that are enabled, and those that are not.
+    fn rules(&self) -> (Vec<&'static str>, Vec<&'static str>) {
+        let rules = self.preset.rules.iter();
+        let (on, off): (Vec<_>, Vec<_>) = rules.partition(|rule| rule.settings.enabled.value);
+        let subs = |rules: Vec<&RuleDraft>| rules.into_iter().map(|rule| rule.sub).collect();
+        (subs(on), subs(off))
     }
 
     fn path(&self) -> &str {
@@ -190,6 +203,7 @@ impl PresetSummary<'_> {
             (Some(Login), "ceiling") => ("all new devices", "failures", ""),
             (Some(Login), "at-once") => ("new devices", "logins", ""),
             (Some(Login), "clearance") => ("a clearance", "failures", ""),
+            (Some(Login), "clearance-logins") => ("a clearance", "logins", ""),
             (Some(Pages), "only") => (
                 "new clients of one address",
                 "pages",
@@ -206,6 +220,7 @@ impl PresetSummary<'_> {
                 );
             }
             (Some(Signup), "clearance") => ("a clearance of a new device", "actions", ""),
+            (Some(Signup), "register-clearance") => ("a clearance", "registrations", ""),
             (Some(Signup), "register") => return "every registration".to_owned(),
             (Some(Signup), _) => return format!("all devices younger than {young}, always"),
             _ => return "all new clients, always".to_owned(),
@@ -213,8 +228,19 @@ impl PresetSummary<'_> {
         counted(rule, who, what, share)
     }
 
-    /// What the preset cost honest users in the simulation, one row of figures for each kind and mode.
+    /// What the preset cost honest users in the simulation, one row of figures for each kind and mode. Other settings
+    /// than the defaults were not simulated.
     fn cost(&self) -> Vec<String> {
+        let written = self.written;
+        if written.ratio.is_some() || !written.rules.is_empty() {
+            return vec![
+                "(simulation) only the default limits and ratios were simulated".to_owned(),
+            ];
+        }
+        self.cost_of_defaults()
+    }
+
+    fn cost_of_defaults(&self) -> Vec<String> {
         let strict = self.written.strict.value;
         let ceiling = self.written.ceiling.value;
         let lines: &[&str] = match self.written.kind {
@@ -242,6 +268,9 @@ impl PresetSummary<'_> {
             Some(PresetKind::Pages) => &[
                 "(simulation) 0 % challenged; 11 % of a 10-minute scrape and 1.55 % of a 6-hour scrape get through",
             ],
+            Some(PresetKind::Signup) if strict => {
+                &["every new device and every registration is challenged; not simulated"]
+            }
             Some(PresetKind::Signup) => &["(simulation) attack: 26 % challenged, 0.75 % harmed"],
             None => &[],
         };

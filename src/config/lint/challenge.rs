@@ -15,12 +15,7 @@ pub(super) fn warn(
     if !rule.rule.challenges() {
         return;
     }
-    // A preset limits the clearances of its path, unless it challenges registrations alone.
-    let is_written = file.preset_of(rule.written).is_none();
-    if is_written
-        && !counts_clearances(rule)
-        && !all.iter().any(|other| limits_clearances_of(other, rule))
-    {
+    if !counts_clearances(rule) && !all.iter().any(|other| limits_clearances_of(other, rule)) {
         unlimited(rule, warnings);
     }
     challenges_api(rule, warnings);
@@ -88,7 +83,9 @@ fn limits_clearances_of(other: &LintedRule<'_>, rule: &LintedRule<'_>) -> bool {
             .any(|leaf| paths(leaf).any(|other| other == path))
     };
     let shares_path = own.iter().any(|leaf| paths(leaf).any(is_tested));
-    counts_clearances(other) && (shares_path || own.is_empty() || others.is_empty())
+    // While both are dry runs, neither takes effect.
+    let is_enforced = !other.rule.dry_run || rule.rule.dry_run;
+    is_enforced && counts_clearances(other) && (shares_path || own.is_empty() || others.is_empty())
 }
 
 fn counts_clearances(rule: &LintedRule<'_>) -> bool {

@@ -20,8 +20,7 @@ pub(super) fn warn(
     if known.success.is_none() && file.known_sources().next().is_none() {
         return;
     }
-    // Presets bring their own limits.
-    if !file.is_implied(&known.span) && !rules.iter().any(limits_cookies) {
+    if !rules.iter().any(limits_cookies) {
         warnings
             .at(
                 LintCode::KnownNoLimit,

@@ -15,6 +15,7 @@ pub(super) fn warn(rules: &[LintedRule<'_>], file: &ConfigFile, warnings: &mut W
         let earlier = file.protect.get(..at).unwrap_or_default();
         unknown_user(preset, warnings);
         known_by_registration(preset, file, warnings);
+        whole_site(preset, warnings);
         overlap(preset, earlier, warnings);
         shadowed(preset, at, rules, file, warnings);
     }
@@ -37,9 +38,11 @@ fn known_by_registration(preset: &ProtectSettings, file: &ConfigFile, warnings: 
     if preset.kind != Some(PresetKind::Signup) {
         return;
     }
-    let is_nameless =
-        |one: &&ProtectSettings| one.kind == Some(PresetKind::Login) && one.user.is_none();
-    if let Some(login) = file.protect.iter().find(is_nameless) {
+    let mut logins = (file.protect.iter()).filter(|one| one.kind == Some(PresetKind::Login));
+    if preset.user.is_some() && preset.success.is_none() {
+        unproven_registration(preset, logins.clone().next(), warnings);
+    }
+    if let Some(login) = logins.find(|login| login.user.is_none()) {
         let message = format!(
             "every registration is a known client of the preset `{}`",
             login.name.value
@@ -48,6 +51,45 @@ fn known_by_registration(preset: &ProtectSettings, file: &ConfigFile, warnings: 
             .at(LintCode::ProtectKnownBySignup, &preset.span, message)
             .related(login.span.clone(), "this login knows no users")
             .help("add `user_field`, `user_json` or `user` to the login");
+    }
+}
+
+/// Warns of a registration whose usual responses prove no account. Whoever fills in the name of another user would
+/// become known to that user.
+fn unproven_registration(
+    preset: &ProtectSettings,
+    login: Option<&ProtectSettings>,
+    warnings: &mut Warnings<'_>,
+) {
+    if let Some(login) = login {
+        let message = format!(
+            "a registration with another user's name makes a client known to that user of the preset `{}`, if its \
+             response looks like a success",
+            login.name.value
+        );
+        warnings
+            .at(LintCode::ProtectKnownBySignup, &preset.span, message)
+            .related(login.span.clone(), "this login spares clients that the user knows")
+            .help(
+                "set `success` to what only a completed registration returns, or remove the user from this preset",
+            );
+    }
+}
+
+/// Warns of pages that are every request: their share is always 1, so every new client meets the challenge.
+fn whole_site(preset: &ProtectSettings, warnings: &mut Warnings<'_>) {
+    if preset.kind != Some(PresetKind::Pages) || preset.strict.value {
+        return;
+    }
+    let every = preset
+        .path
+        .iter()
+        .find(|path| matches!(&*path.value, "*" | "/*"));
+    if let Some(path) = every {
+        let message = "images, scripts and styles count as pages too, so every new client is challenged after four requests";
+        warnings
+            .at(LintCode::ProtectWholeSite, &path.span, message)
+            .help("list the paths of pages, such as `\"/product/*\"`, or set `strict = true`");
     }
 }
 

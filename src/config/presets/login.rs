@@ -26,7 +26,7 @@ pub fn rules(preset: &ProtectSettings) -> Vec<RuleDraft> {
         rules.extend([login.at_once(), login.tool(), login.site()]);
         rules.extend(login.ceiling());
     }
-    rules.push(login.clearance());
+    rules.extend([login.clearance(), login.clearance_logins()]);
     rules
 }
 
@@ -126,6 +126,12 @@ impl Login<'_> {
         let rule = self.rule("clearance").counting(self.new_failures());
         let rule = rule.by(CLEARANCE).skip_missing();
         rule.limit(3, Hours(1)).ban(&[Hours(1)]).challenge()
+    }
+
+    /// Five logins per clearance: a burst is not stopped by failures, which are known only after the responses.
+    fn clearance_logins(&self) -> RuleDraft {
+        let rule = self.rule("clearance-logins").by(CLEARANCE).skip_missing();
+        rule.limit(5, Hours(1)).ban(&[Hours(1)]).challenge()
     }
 
     /// Every new client is challenged, always. First, so that an unsolved request costs no store call.

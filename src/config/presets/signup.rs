@@ -20,7 +20,8 @@ pub fn rules(preset: &ProtectSettings) -> Vec<RuleDraft> {
     }
     if strict {
         let registration = preset.request().into_text();
-        rules.push(RuleDraft::new(preset, "register", registration).challenge());
+        rules.push(RuleDraft::new(preset, "register", registration.clone()).challenge());
+        rules.push(registrations(preset, registration));
     }
     if acts {
         rules.push(account(preset));
@@ -32,6 +33,13 @@ pub fn rules(preset: &ProtectSettings) -> Vec<RuleDraft> {
         rules.push(clearance(preset));
     }
     rules
+}
+
+/// Three registrations per clearance and hour, then the next challenge.
+fn registrations(preset: &ProtectSettings, registration: ExprText) -> RuleDraft {
+    let rule = RuleDraft::new(preset, "register-clearance", registration);
+    let rule = rule.by(CLEARANCE).skip_missing();
+    rule.limit(3, Hours(1)).ban(&[Hours(1)]).challenge()
 }
 
 /// The actions of one device.

@@ -1,5 +1,6 @@
 //! Warnings about challenges.
 
+use super::known_clients::secret;
 use super::{PLAIN, TLS, none, only, warnings};
 
 const TABLE: &str = "[challenge]\n";
@@ -27,6 +28,17 @@ fn a_challenge_without_a_limit_for_clearances() {
     only(&format!("{TLS}{}", challenge(LOGIN, "")), message);
     let beside = |other: &str| format!("{TLS}{}{}", challenge(LOGIN, ""), per_clearance(other));
     only(&beside(OTHER), message);
+    let dry = format!("{}dry_run = true\n", per_clearance(LOGIN));
+    only(&format!("{TLS}{}{dry}", challenge(LOGIN, "")), message);
+    let preset = |lines: &str| {
+        format!(
+            "{TLS}[server]\n{}\n[[protect]]\nkind = \"pages\"\npath = \"/p/*\"\n{lines}\n",
+            secret()
+        )
+    };
+    none(&preset(""));
+    only(&preset("rules.clearance = { enabled = false }"), message);
+    only(&preset("rules.clearance = { dry_run = true }"), message);
     none(&beside(LOGIN));
     none(&beside(ALSO));
     none(&beside(r#"http.request.method eq "POST""#));

@@ -28,6 +28,26 @@ fn a_registration_next_to_a_login_without_a_user() {
 }
 
 #[test]
+fn a_registration_that_proves_no_user() {
+    let message = "a registration with another user's name makes a client known to that user of the preset `login`, \
+                   if its response looks like a success";
+    let named = format!("{LOGIN}{USER}{SIGNUP}{USER}");
+    only(&with(&named), message);
+    let proven = "success = 'http.response.code eq 201'\n";
+    none(&with(&format!("{named}{proven}")));
+    none(&with(&format!("{SIGNUP}{USER}")));
+}
+
+#[test]
+fn pages_that_are_the_whole_site() {
+    let message = "images, scripts and styles count as pages too, so every new client is challenged after four requests";
+    let pages = |lines: &str| with(&format!("[[protect]]\nkind = \"pages\"\n{lines}\n"));
+    only(&pages("path = [\"/a\", \"/*\"]"), message);
+    none(&pages("path = \"/*\"\nstrict = true"));
+    none(&pages("path = \"/p*\""));
+}
+
+#[test]
 fn two_presets_for_one_path() {
     let message = "the preset `login` counts the same requests";
     let second = |lines: &str| {
