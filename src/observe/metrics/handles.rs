@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Method;
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::series::{Histogram, MetricCounter};
+use super::series::{Histogram, MetricCounter, UntypedGauge};
 
 /// The methods with their own series, in the order of the table in [`ListenerMetrics`].
 pub(super) const METHODS: [&str; 10] = [
@@ -43,9 +43,9 @@ pub struct RuleMetrics {
 #[derive(Clone, Debug)]
 pub struct RuleUsage {
     /// The units of `count`.
-    pub count: Gauge,
+    pub count: UntypedGauge,
     /// The units of `total`. `None` for a rule without a ratio.
-    pub total: Option<Gauge>,
+    pub total: Option<UntypedGauge>,
 }
 
 /// Challenges by result.
@@ -215,9 +215,7 @@ impl RuleUsage {
     pub fn set(&self, count: u64, total: u64) {
         let value = |units: u64| i64::try_from(units).unwrap_or(i64::MAX);
         self.count.set(value(count));
-        self.total
-            .iter()
-            .for_each(|gauge| _ = gauge.set(value(total)));
+        self.total.iter().for_each(|gauge| gauge.set(value(total)));
     }
 }
 

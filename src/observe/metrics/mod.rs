@@ -18,7 +18,7 @@ pub use handles::{
     BodyInspection, CandidateDivergence, ChallengeCounters, HandshakeCounters, KnownClientResult,
     ListenerMetrics, ProtocolError, ReloadCounters, RuleMetrics, RuleUsage, UpstreamMetrics,
 };
-pub use series::{HISTOGRAM_BOUNDS, Histogram, MetricCounter};
+pub use series::{HISTOGRAM_BOUNDS, Histogram, MetricCounter, UntypedGauge};
 
 use super::AbortReason;
 use handles::{CLASSES, METHODS};
@@ -96,8 +96,8 @@ families! {
         "Requests for which a rule and its candidate decide differently";
     known_clients: MetricFamily<MetricCounter>, "known_clients_total",
         "Checks and issues of known-client cookies, by result";
-    rule_count: MetricFamily<Gauge>, "rule_count", "Units that a rule without a key has counted";
-    rule_total: MetricFamily<Gauge>, "rule_total",
+    rule_count: MetricFamily<UntypedGauge>, "rule_count", "Units that a rule without a key has counted";
+    rule_total: MetricFamily<UntypedGauge>, "rule_total",
         "Units of which those of a rule with a ratio and without a key are a share";
     challenges: MetricFamily<MetricCounter>, "challenges_total", "Challenges by result";
     challenge_solve: Histogram, "challenge_solve_seconds", "Time from a challenge to its solution";
@@ -310,7 +310,8 @@ impl Metrics {
         let mut text = String::with_capacity(16 << 10);
         // Writing to a `String` does not fail, and every label here can be encoded.
         let _ = encode_registry(&mut text, &self.registry);
-        text
+        // The library writes OpenMetrics, where an untyped metric is `unknown`.
+        text.replace(" unknown\n", " untyped\n")
     }
 }
 

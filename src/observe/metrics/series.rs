@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 
 /// The upper bounds of the buckets in microseconds, inclusive. The last bucket has no bound.
@@ -23,6 +24,12 @@ pub const HISTOGRAM_BOUNDS: [u64; 16] = [
 /// text requires the full name in `# TYPE` and in the sample.
 #[derive(Clone, Debug, Default)]
 pub struct MetricCounter(Arc<AtomicU64>);
+
+/// A number that can fall, although its name ends in `_count` or `_total`. Clones share it.
+///
+/// Prometheus reserves these endings for histograms and counters, except in metrics without a type.
+#[derive(Clone, Debug, Default)]
+pub struct UntypedGauge(Gauge);
 
 /// A histogram of durations. Clones share it. The library's histogram locks a mutex for each observation.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +80,29 @@ impl EncodeMetric for MetricCounter {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         // The sample line of a gauge equals that of a counter, without the added suffix.
         encoder.encode_gauge(&self.get())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
+    }
+}
+
+// === impl UntypedGauge ===
+
+impl UntypedGauge {
+    /// Sets the value.
+    pub fn set(&self, value: i64) {
+        self.0.set(value);
+    }
+}
+
+impl TypedMetric for UntypedGauge {
+    const TYPE: MetricType = MetricType::Unknown;
+}
+
+impl EncodeMetric for UntypedGauge {
+    fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
+        self.0.encode(encoder)
     }
 
     fn metric_type(&self) -> MetricType {

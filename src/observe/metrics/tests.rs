@@ -5,6 +5,9 @@ use http::Method;
 use std::collections::HashMap;
 use std::time::Duration;
 
+const RULE_COUNT: &str = "lockgate_rule_count";
+const RULE_TOTAL: &str = "lockgate_rule_total";
+
 /// Parses Prometheus text into series and values. Panics on an invalid line, on a sample without its type,
 /// and on a repeated name or series.
 fn parsed(text: &str) -> HashMap<String, f64> {
@@ -18,10 +21,15 @@ fn parsed(text: &str) -> HashMap<String, f64> {
         } else if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').unwrap();
             assert_eq!(name, family, "TYPE follows its HELP");
-            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
-            // The total of a rule with a ratio is no counter: it fades with its window.
-            let is_counter = name.ends_with("_total") && name != "lockgate_rule_total";
-            assert_eq!(kind == "counter", is_counter, "{line}");
+            // The count and the total of a rule are no counters: they fade with their window.
+            let expected: &[&str] = if matches!(name, RULE_COUNT | RULE_TOTAL) {
+                &["untyped"]
+            } else if name.ends_with("_total") {
+                &["counter"]
+            } else {
+                &["gauge", "histogram"]
+            };
+            assert!(expected.contains(&kind), "{line}");
             assert!(types.insert(name.to_owned(), kind.to_owned()).is_none());
         } else {
             let (name, value) = line.rsplit_once(' ').unwrap();
@@ -203,6 +211,19 @@ fn a_candidate_is_counted_where_it_differs_and_only_where_there_is_one() {
     assert_eq!(of(r#"live="pass",candidate="act""#), Some(1.0));
     assert_eq!(of(r#"live="act",candidate="pass""#), Some(2.0));
     assert_eq!(count_of(&metrics, "rule_divergence_total{"), 2);
+}
+
+#[test]
+fn the_usage_of_a_rule_is_untyped() {
+    let metrics = Metrics::new();
+    metrics.rule_usage("site", true).set(40, 100);
+    assert_eq!(value(&metrics, r#"rule_count{rule="site"}"#), Some(40.0));
+    assert_eq!(value(&metrics, r#"rule_total{rule="site"}"#), Some(100.0));
+    let text = metrics.encode();
+    for name in [RULE_COUNT, RULE_TOTAL] {
+        let kind = format!("# TYPE {name} untyped\n");
+        assert!(text.contains(&kind), "{text}");
+    }
 }
 
 #[test]
