@@ -23,3 +23,4 @@ mod slow_stores;
 mod wrong_types;
 
 pub use fleet_gateway::avoid_the_end_of_the_day;
+pub(crate) use server::TestServer;

@@ -34,6 +34,7 @@ mod language;
 mod listeners;
 mod losses;
 mod model;
+mod monitoring;
 mod observe;
 mod patience;
 mod persist;
