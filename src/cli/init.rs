@@ -107,7 +107,8 @@ const HEAD: &str = "\
 # The configuration of lockgate. `lockgate help configuration` explains every setting.
 
 [server]
-# The secret of cookies and of hashes in logs, so that they survive a restart: openssl rand 32 > secret
+# The secret of cookies and of hashes in logs, so that they survive a restart. Create it:
+# (umask 077; head -c 32 /dev/urandom > secret)
 # secret_file = \"secret\"
 ";
 

@@ -30,7 +30,9 @@ pub(super) fn secrets(
         } else {
             &*shown.to_string()
         };
-        wrong.help(format!("create one: `head -c 32 /dev/urandom > {new}`"));
+        wrong.help(format!(
+            "create one: `(umask 077; head -c 32 /dev/urandom > {new})`"
+        ));
     } else if is_open(&path) {
         let message = format!("other users can read or write `{shown}`");
         let wrong = cx.diagnostics.warning(LintCode::OpenSecret, span, message);

@@ -33,7 +33,7 @@ pub(super) fn warn(
         let message = "without `server.secret_file`, cookies end with this process, and other gateways refuse them";
         warnings
             .at(LintCode::CookiesNoSecretFile, &known.span, message)
-            .help("add `secret_file = \"secret\"` under `[server]`; create it: `head -c 32 /dev/urandom > secret`");
+            .help("add `secret_file = \"secret\"` under `[server]`; create it: `(umask 077; head -c 32 /dev/urandom > secret)`");
     }
 }
 
