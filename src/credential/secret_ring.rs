@@ -10,6 +10,7 @@ use super::text;
 /// The most secrets in a file.
 const MAX_LINES: usize = 4;
 const SECRET_BYTES: usize = 32;
+const HEX_DIGITS: usize = 2 * SECRET_BYTES;
 /// The length of a signature in a credential.
 pub(super) const MAC_BYTES: usize = 16;
 
@@ -44,8 +45,13 @@ pub(super) enum KeyPurpose {
 pub enum SecretError {
     /// The file is neither 32 bytes nor lines of text; this is its length.
     Length(usize),
-    /// This line is not 64 hexadecimal digits.
-    Line(usize),
+    /// A line is not 64 hexadecimal digits.
+    Line {
+        /// The number of the line.
+        line: usize,
+        /// How many characters it has.
+        characters: usize,
+    },
     /// This line is one more than a file may have.
     TooMany(usize),
 }
@@ -76,20 +82,24 @@ impl SecretRing {
         if let Ok(raw) = content.try_into() {
             return Ok(Self::from_secret(raw));
         }
+        let no_text = SecretError::Length(content.len());
+        let Some(text) = as_text(content) else {
+            return Err(no_text);
+        };
         let mut secrets = Vec::new();
-        for (line, number) in content.split(|byte| *byte == b'\n').zip(1..) {
-            let line = line.trim_ascii();
-            if line.is_empty() {
+        for (text, line) in text.split('\n').map(str::trim_ascii).zip(1..) {
+            if text.is_empty() {
                 continue;
             }
             if secrets.len() == MAX_LINES {
-                return Err(SecretError::TooMany(number));
+                return Err(SecretError::TooMany(line));
             }
-            let secret = hex_secret(line).ok_or(SecretError::Line(number));
-            secrets.push(secret.map_err(|error| without_lines(content).unwrap_or(error))?);
+            let characters = text.chars().count();
+            let wrong = SecretError::Line { line, characters };
+            secrets.push(hex_secret(text.as_bytes()).ok_or(wrong)?);
         }
         let mut keys = secrets.into_iter().map(SecretKeys::derive);
-        let first = keys.next().ok_or(SecretError::Length(content.len()))?;
+        let first = keys.next().ok_or(no_text)?;
         Ok(Self {
             first,
             others: keys.collect(),
@@ -202,7 +212,15 @@ impl fmt::Display for SecretError {
                 f,
                 "expected 32 bytes or lines of 64 hexadecimal digits, found {bytes} bytes"
             ),
-            Self::Line(line) => write!(f, "line {line} is not 64 hexadecimal digits"),
+            Self::Line { line, characters } if *characters == HEX_DIGITS => write!(
+                f,
+                "line {line} has a character that is not a hexadecimal digit"
+            ),
+            Self::Line { line, characters } => write!(
+                f,
+                "line {line} has {characters} characters; expected {HEX_DIGITS} hexadecimal digits, or a file of exactly \
+                 {SECRET_BYTES} bytes"
+            ),
             Self::TooMany(line) => {
                 write!(
                     f,
@@ -248,8 +266,12 @@ fn hex_secret(line: &[u8]) -> Option<Secret> {
     bytes?.try_into().ok()
 }
 
-/// Returns the error of a file with a single line, for which the length says more than the line's number.
-fn without_lines(content: &[u8]) -> Option<SecretError> {
-    let is_text = content.trim_ascii().contains(&b'\n');
-    (!is_text).then_some(SecretError::Length(content.len()))
+/// Returns the content of a file that is text. `None` if it is not, so that its length says more than its lines.
+fn as_text(content: &[u8]) -> Option<&str> {
+    let is_text = |text: &&str| {
+        !text
+            .chars()
+            .any(|c| c.is_control() && !c.is_ascii_whitespace())
+    };
+    std::str::from_utf8(content).ok().filter(is_text)
 }

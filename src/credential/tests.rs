@@ -275,22 +275,31 @@ fn a_secret_file_is_raw_or_lines_of_hexadecimal_digits() {
     let too_many = format!("{hex}\n").repeat(5);
     assert_eq!(first(too_many.as_bytes()), Err(SecretError::TooMany(5)));
     let second = format!("{hex}\nsecret\n");
-    assert_eq!(first(second.as_bytes()), Err(SecretError::Line(2)));
-    for wrong in [
-        &b""[..],
-        b"secret",
-        &[0; 31],
-        &[0; 33],
-        &[b'g'; 64],
-        &[b'0'; 63],
-        &[b'\n'; 65],
-    ] {
-        assert_eq!(
-            first(wrong),
-            Err(SecretError::Length(wrong.len())),
-            "{wrong:?}"
-        );
+    let line = |line, characters| Err(SecretError::Line { line, characters });
+    assert_eq!(first(second.as_bytes()), line(2, 6));
+    assert_eq!(first("zwölf".as_bytes()), line(1, 5));
+    assert_eq!(first(&[b'g'; 64]), line(1, 64));
+    for wrong in [&b""[..], &[0; 31], &[0; 33], &[255; 64], &[b'\n'; 65]] {
+        let length = Err(SecretError::Length(wrong.len()));
+        assert_eq!(first(wrong), length, "{wrong:?}");
     }
+}
+
+#[test]
+fn a_wrong_secret_file_names_the_line() {
+    let said = |content: &[u8]| SecretRing::parse(content).unwrap_err().to_string();
+    assert_eq!(
+        said(&[b'0'; 63]),
+        "line 1 has 63 characters; expected 64 hexadecimal digits, or a file of exactly 32 bytes"
+    );
+    assert_eq!(
+        said(&[b'g'; 64]),
+        "line 1 has a character that is not a hexadecimal digit"
+    );
+    assert_eq!(
+        said(&[0; 33]),
+        "expected 32 bytes or lines of 64 hexadecimal digits, found 33 bytes"
+    );
 }
 
 // === The budget ===
