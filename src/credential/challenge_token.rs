@@ -43,7 +43,10 @@ pub enum TokenError {
     /// No gateway with a secret of the ring issued this token for this host, or it is bound to another connection.
     Wrong,
     /// The token is older than ten minutes, or from the future.
-    Expired,
+    Expired {
+        /// What stands for the rule that challenged.
+        rule: [u8; 4],
+    },
 }
 
 // === impl ChallengeToken ===
@@ -72,7 +75,7 @@ impl ChallengeToken {
         let token = Self::parse(token, ring, scope).ok_or(TokenError::Wrong)?;
         let is_early = token.issued > now.saturating_add(CLOCK_SKEW);
         if is_early || now > token.issued.saturating_add(LIFETIME) {
-            return Err(TokenError::Expired);
+            return Err(TokenError::Expired { rule: token.rule });
         }
         if token.binding != binding {
             return Err(TokenError::Wrong);

@@ -141,10 +141,12 @@ fn a_token_is_valid_for_ten_minutes_on_its_connection() {
         let token = ChallengeToken::verify(TOKEN.as_bytes(), &ring(), HOST, now, binding);
         token.map(|_| ())
     };
+    let rule = ChallengeToken::rule_tag("login/site");
+    let expired = Err(TokenError::Expired { rule });
     assert_eq!(verify(NOW + 600, binding()), Ok(()));
-    assert_eq!(verify(NOW + 601, binding()), Err(TokenError::Expired));
+    assert_eq!(verify(NOW + 601, binding()), expired);
     assert_eq!(verify(NOW - 300, binding()), Ok(()));
-    assert_eq!(verify(NOW - 301, binding()), Err(TokenError::Expired));
+    assert_eq!(verify(NOW - 301, binding()), expired);
     assert_eq!(
         verify(NOW, ClientBinding::default()),
         Err(TokenError::Wrong)

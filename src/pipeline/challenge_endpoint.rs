@@ -130,12 +130,12 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
                 self.other_challenges().wrong.inc();
                 return Err(RefusedSolution::Wrong);
             }
-            Err(TokenError::Expired) => {
-                self.other_challenges().expired.inc();
+            Err(TokenError::Expired { rule }) => {
+                self.challenges(rule).expired.inc();
                 return Err(RefusedSolution::Expired);
             }
         };
-        let challenges = self.challenges(&token);
+        let challenges = self.challenges(token.rule());
         if !self.verify_work(&token, &posted)? {
             challenges.wrong.inc();
             return Err(RefusedSolution::Wrong);
@@ -188,13 +188,13 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
         is_listed && site.is_some_and(|site| site == "cross-site")
     }
 
-    /// Returns the counters of the rule that challenged.
-    fn challenges(&self, token: &ChallengeToken) -> &ChallengeCounters {
+    /// Returns the counters of the rule that challenged, which `tag` stands for.
+    fn challenges(&self, tag: [u8; 4]) -> &ChallengeCounters {
         let snapshot: &Snapshot = self.request.snapshot();
         let rules = snapshot.rules.iter().zip(&snapshot.rule_resources);
         let mut challenging = rules.filter_map(|((_, rule), resources)| {
             let challenges = resources.metrics.challenges.as_ref()?;
-            (ChallengeToken::rule_tag(&rule.name) == token.rule()).then_some(challenges)
+            (ChallengeToken::rule_tag(&rule.name) == tag).then_some(challenges)
         });
         challenging
             .next()

@@ -131,6 +131,17 @@ fn a_precomputed_solution_expires() {
     gateway.wait(Duration::from_secs(1));
     let expired = post(&client, &solution);
     assert_eq!((expired.status, reason(&expired)), (403, "expired".into()));
+    let counted = |line: &str| gateway.metrics().lines().any(|found| found == line);
+    assert!(counted(
+        "lockgate_challenges_total{rule=\"pages\",result=\"expired\"} 1"
+    ));
+    // Nor does the rule get the solution of a rule that is gone.
+    let renamed = RULES.replace("\"pages\"", "\"renamed\"");
+    gateway.reload(&renamed).unwrap();
+    assert_eq!(reason(&post(&client, &solution)), "expired");
+    assert!(counted(
+        "lockgate_challenges_total{rule=\"\",result=\"expired\"} 1"
+    ));
 }
 
 #[test]
