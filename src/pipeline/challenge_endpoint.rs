@@ -24,6 +24,8 @@ use crate::snapshot::{ChallengeConfig, Snapshot};
 
 /// The longest solution, in bytes.
 const LONGEST_SOLUTION: u64 = 1 << 10;
+/// What the access log says of a solution that was not accepted.
+const FAILED: &str = "failed";
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// A request for the challenge path.
@@ -54,11 +56,17 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
 
     /// Responds to the request.
     pub async fn respond(self, incoming: RequestBody) -> HandledResponse {
-        if let Some(fault) = forward::fault(self.request.snapshot(), self.request.facts) {
-            return respond::refuse(self.request, incoming, fault).await;
+        let is_solution = self.name == "challenge" && self.request.info.method == Method::POST;
+        match forward::fault(self.request.snapshot(), self.request.facts) {
+            // Solutions have a limit of their own.
+            Some(GatewayError::BodyTooLarge) if is_solution => {}
+            Some(fault) => return respond::refuse(self.request, incoming, fault).await,
+            None => {}
+        }
+        if is_solution {
+            return self.respond_to_solution(incoming).await;
         }
         let response = match (self.name, self.request.info.method) {
-            ("challenge", &Method::POST) => return self.respond_to_solution(incoming).await,
             ("challenge", &Method::OPTIONS) => EndpointResponse::Preflight,
             ("challenge", _) => EndpointResponse::MethodNotAllowed("POST, OPTIONS"),
             ("challenge.js", &(Method::GET | Method::HEAD)) => EndpointResponse::Module,
@@ -73,8 +81,7 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
         let info = self.request.info;
         if let Err(refused) = self.check_head() {
             let rest = body::discard(self.request, incoming).await;
-            let response = EndpointResponse::Refused(refused);
-            return self.finish(&response).leaving(rest, info);
+            return self.finish_solution(Err(refused)).leaving(rest, info);
         }
         let (rest, content) = body::read(self.request, incoming, LONGEST_SOLUTION, |_| true).await;
         let checked = match (content, rest.drained) {
@@ -83,15 +90,23 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
             (None, DrainOutcome::TooSlow) => {
                 self.request.state.core.fault(GatewayError::BodyTooSlow);
                 let response = GatewayError::BodyTooSlow.to_response(info);
-                return HandledResponse::own(response).leaving(rest, info);
+                let handled = HandledResponse {
+                    challenge: Some(FAILED),
+                    ..HandledResponse::own(response)
+                };
+                return handled.leaving(rest, info);
             }
             (None, _) => Err(RefusedSolution::Malformed),
         };
-        let result = if checked.is_ok() { "solved" } else { "failed" };
+        self.finish_solution(checked).leaving(rest, info)
+    }
+
+    fn finish_solution(&self, checked: Result<HeaderValue, RefusedSolution>) -> HandledResponse {
+        let result = if checked.is_ok() { "solved" } else { FAILED };
         let response = checked.map_or_else(EndpointResponse::Refused, EndpointResponse::Solved);
         HandledResponse {
             challenge: Some(result),
-            ..self.finish(&response).leaving(rest, info)
+            ..self.finish(&response)
         }
     }
 
@@ -100,7 +115,7 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
         HandledResponse::own(response.to_response(info, origins))
     }
 
-    /// Checks the origin of the page and the media type.
+    /// Checks the origin of the page, the media type and the declared length.
     fn check_head(&self) -> Result<(), RefusedSolution> {
         let headers = self.request.info.headers;
         let is_listed = |origin: &HeaderValue| self.config.origins.contains(origin);
@@ -110,11 +125,14 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
             return Err(RefusedSolution::ForeignOrigin);
         }
         let media = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-        if media.is_some_and(|media| media_type_is(media, "application/json")) {
-            Ok(())
-        } else {
-            Err(RefusedSolution::MediaType)
+        if !media.is_some_and(|media| media_type_is(media, "application/json")) {
+            return Err(RefusedSolution::MediaType);
         }
+        let declared = self.request.facts.head.body_size();
+        if declared.is_some_and(|declared| declared > LONGEST_SOLUTION) {
+            return Err(RefusedSolution::TooLarge);
+        }
+        Ok(())
     }
 
     /// Verifies a solution and returns the cookie for it.

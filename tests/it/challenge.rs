@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Answer, Challenge, Client, Origin, Process, Running};
+use crate::harness::{Answer, Challenge, Client, Folder, Origin, Process, Running};
 
 const RULES: &str = r#"
 [challenge]
@@ -135,7 +135,7 @@ fn a_precomputed_solution_expires() {
     assert!(counted(
         "lockgate_challenges_total{rule=\"pages\",result=\"expired\"} 1"
     ));
-    // Nor does the rule get the solution of a rule that is gone.
+    // A token of a rule that is no longer loaded counts for none.
     let renamed = RULES.replace("\"pages\"", "\"renamed\"");
     gateway.reload(&renamed).unwrap();
     assert_eq!(reason(&post(&client, &solution)), "expired");
@@ -222,6 +222,43 @@ fn the_head_of_a_solution_is_checked_first() {
     let large = format!("800\r\n{}\r\n0\r\n\r\n", " ".repeat(2048));
     assert_eq!(chunked.raw_body(large.as_bytes()).status, 413);
     assert_eq!(gateway.origin.count(), 0);
+}
+
+#[test]
+fn the_access_log_says_that_every_refused_solution_failed() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let gateway = Running::with_access_log(&log, RULES);
+    let client = gateway.tls_client();
+    let solution = challenge(&client).solve();
+    let foreign = client.clone().header("origin", "https://evil.example");
+    assert_eq!(post(&foreign, &solution).status, 403);
+    let plain = client.clone().post(PATH).body(solution.as_bytes());
+    assert_eq!(plain.send().status, 415);
+    assert_eq!(post(&client, &" ".repeat(1025)).status, 413);
+    assert_eq!(post(&client, "{}").status, 400);
+    assert_eq!(post(&client, &solution).status, 204);
+    let read = || std::fs::read_to_string(&log).unwrap_or_default();
+    crate::harness::wait_until("all lines are written", || read().lines().count() == 6);
+    let results: Vec<Value> = read()
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["challenge"].take())
+        .collect();
+    let expected = ["sent", "failed", "failed", "failed", "failed", "solved"];
+    assert_eq!(results, expected);
+}
+
+#[test]
+fn the_limit_of_other_bodies_does_not_apply_to_solutions() {
+    let gateway = Running::with(&format!("{RULES}\n[limits]\nmax_body_bytes = \"64B\"\n"));
+    let client = gateway.tls_client();
+    let solution = challenge(&client).solve();
+    let large = post(&client, &" ".repeat(1025));
+    assert_eq!((large.status, reason(&large)), (413, "length".into()));
+    assert_eq!(large.header("cache-control"), Some("no-store"));
+    assert_eq!(post(&client, &solution).status, 204);
+    let module = client.post("/.lockgate/challenge.js");
+    assert_eq!(module.body(&[b' '; 65]).send().status, 413);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A gateway in this process, on a clock that a test sets.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use lockgate::clock::{Clock, ManualClock, Timestamp};
@@ -45,6 +46,12 @@ impl Running {
     /// A gateway with the usual listeners and route, and `rules` added.
     pub fn with(rules: &str) -> Self {
         Self::on(&format!("{BEGINNING}\n{rules}"))
+    }
+
+    /// The same with an access log.
+    pub fn with_access_log(log: &Path, rules: &str) -> Self {
+        let beginning = BEGINNING.replace("\"off\"", &format!("{log:?}"));
+        Self::on(&format!("{beginning}\n{rules}"))
     }
 
     /// The same before this origin.
