@@ -54,6 +54,17 @@ pub enum ChallengeAudience {
     Program,
 }
 
+/// The `Origin` of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageOrigin<'a> {
+    /// The request has none.
+    None,
+    /// The request has this one.
+    One(&'a HeaderValue),
+    /// The request has several, so it is not known which one others read: the page counts as foreign.
+    Several,
+}
+
 // === impl ChallengeAudience ===
 
 impl ChallengeAudience {
@@ -97,11 +108,22 @@ fn is_navigation(headers: &HeaderMap) -> bool {
 
 /// Returns whether a page of the same origin sent the request.
 fn is_same_origin(headers: &HeaderMap, authority: &str) -> bool {
-    if let Some(site) = headers.get(SEC_FETCH_SITE) {
-        return site == "same-origin";
+    match (page_origin(headers), headers.get(SEC_FETCH_SITE)) {
+        (PageOrigin::Several, _) => false,
+        (_, Some(site)) => site == "same-origin",
+        (PageOrigin::One(origin), None) => is_own_origin(origin, authority),
+        (PageOrigin::None, None) => false,
     }
-    let origin = headers.get(ORIGIN);
-    origin.is_some_and(|origin| is_own_origin(origin, authority))
+}
+
+/// Returns what the request says of the origin of its page.
+pub fn page_origin(headers: &HeaderMap) -> PageOrigin<'_> {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    match (origins.next(), origins.next()) {
+        (None, _) => PageOrigin::None,
+        (Some(origin), None) => PageOrigin::One(origin),
+        (Some(_), Some(_)) => PageOrigin::Several,
+    }
 }
 
 /// Returns whether `origin` is that of the pages of `authority`.
@@ -176,11 +198,13 @@ fn allow_origin(request: &RequestInfo<'_>, origins: &[HeaderValue], headers: &mu
     headers.append(VARY, HeaderValue::from_static("Origin"));
 }
 
-/// Returns the request's `Origin` if it is one of `origins`.
+/// Returns the request's only `Origin` if it is one of `origins`.
 fn listed_origin<'o>(
     request: &RequestInfo<'_>,
     origins: &'o [HeaderValue],
 ) -> Option<&'o HeaderValue> {
-    let origin = request.headers.get(ORIGIN)?;
+    let PageOrigin::One(origin) = page_origin(request.headers) else {
+        return None;
+    };
     origins.iter().find(|listed| *listed == origin)
 }

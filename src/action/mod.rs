@@ -16,8 +16,8 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, Version};
 
 pub use self::challenge::{
-    CHALLENGE_HEADER, ChallengeAudience, ChallengeResponse, EndpointResponse, RefusedSolution,
-    hidden_inputs, is_own_origin,
+    CHALLENGE_HEADER, ChallengeAudience, ChallengeResponse, EndpointResponse, PageOrigin,
+    RefusedSolution, hidden_inputs, is_own_origin, page_origin,
 };
 pub use self::fault::{GatewayError, client_left, cut_off, unanswered};
 pub use self::quota::{QuotaNames, add_quota_headers};

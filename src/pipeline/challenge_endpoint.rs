@@ -14,7 +14,9 @@ use super::body;
 use super::forward;
 use super::request_context::RequestContext;
 use super::respond::{self, HandledResponse};
-use crate::action::{EndpointResponse, GatewayError, RefusedSolution, is_own_origin};
+use crate::action::{
+    EndpointResponse, GatewayError, PageOrigin, RefusedSolution, is_own_origin, page_origin,
+};
 use crate::body::media_type_is;
 use crate::credential::{ChallengeToken, ClearanceCookie, TokenError, unix_seconds};
 use crate::facts::ClientCredentials;
@@ -120,8 +122,12 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
         let headers = self.request.info.headers;
         let is_listed = |origin: &HeaderValue| self.config.origins.contains(origin);
         let authority = self.request.facts.head.authority();
-        let is_allowed = |origin| is_own_origin(origin, authority) || is_listed(origin);
-        if !headers.get(ORIGIN).is_none_or(is_allowed) {
+        let is_allowed = match page_origin(headers) {
+            PageOrigin::None => true,
+            PageOrigin::One(origin) => is_own_origin(origin, authority) || is_listed(origin),
+            PageOrigin::Several => false,
+        };
+        if !is_allowed {
             return Err(RefusedSolution::ForeignOrigin);
         }
         let media = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);

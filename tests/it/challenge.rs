@@ -187,6 +187,11 @@ fn the_head_of_a_solution_is_checked_first() {
     let foreign = from("https://evil.example");
     assert_eq!((foreign.status, reason(&foreign)), (403, "origin".into()));
     assert_eq!(from("null").status, 403);
+    let own = client.clone().header("origin", "https://example.com");
+    for second in ["https://example.com", "https://evil.example"] {
+        let several = own.clone().header("origin", second);
+        assert_eq!(reason(&post(&several, &solution)), "origin");
+    }
     assert_eq!(from("https://example.com").status, 204);
     let listed = from("https://app.example");
     assert_eq!(listed.status, 204);

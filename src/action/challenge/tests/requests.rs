@@ -90,6 +90,15 @@ fn the_form_of_a_foreign_page_is_not_sent_again() {
             ("sec-fetch-site", "cross-site"),
             ("origin", "https://shop.example"),
         ],
+        &[
+            ("origin", "https://shop.example"),
+            ("origin", "https://evil.example"),
+        ],
+        &[
+            OWN_PAGE,
+            ("origin", "https://shop.example"),
+            ("origin", "https://shop.example"),
+        ],
     ] {
         assert_eq!(sent_by(page), "go back", "{page:?}");
     }
@@ -165,13 +174,15 @@ fn a_listed_origin_may_read_the_challenge() {
     assert_eq!(exposed, Some("x-lockgate-challenge, retry-after"));
     let vary: Vec<_> = response.headers().get_all("vary").iter().collect();
     assert_eq!(vary, ["Cookie", "Origin"]);
-    let other = challenge(&Request::get(&[("origin", "https://other.example")]), b"");
-    assert!(
-        !other
-            .headers()
-            .keys()
-            .any(|name| name.as_str().starts_with("access-control"))
+    let (app, other) = (
+        ("origin", "https://app.example"),
+        ("origin", "https://other.example"),
     );
+    for foreign in [&[other][..], &[app, other], &[app, app]] {
+        let response = challenge(&Request::get(foreign), b"");
+        let mut names = response.headers().keys();
+        assert!(!names.any(|name| name.as_str().starts_with("access-control")));
+    }
 }
 
 #[test]
