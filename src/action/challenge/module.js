@@ -4,10 +4,14 @@
 export async function solve(response, { signal, onProgress } = {}) {
   const failure = (reason, message) => Object.assign(new Error(message), { reason });
   if (!globalThis.crypto || !crypto.subtle) throw failure("unsupported", "WebCrypto is not available; it needs https");
-  const isResponse = typeof response.json === "function";
-  const problem = isResponse ? await response.clone().json().catch(() => null) : response;
-  const challenge = problem && problem.challenge;
-  if (!challenge) throw failure("no_challenge", "the response contains no challenge");
+  const isResponse = typeof response?.json === "function";
+  const read = async () => (isResponse ? response.clone().json() : response);
+  const challenge = (await read().catch(() => null))?.challenge;
+  const texts = [challenge?.token, challenge?.salt, challenge?.url];
+  const numbers = [challenge?.iterations, challenge?.bits, challenge?.parts];
+  if (!texts.every((text) => typeof text === "string") || !numbers.every(Number.isInteger)) {
+    throw failure("no_challenge", "the response contains no challenge that can be read");
+  }
   const url = new URL(challenge.url, (isResponse && response.url) || import.meta.url);
   let posted;
   try {

@@ -202,7 +202,18 @@ fn a_script_solves_with_the_module() {
     );
     let parts = "1/8 2/8 3/8 4/8 5/8 6/8 7/8 8/8";
     assert_eq!(solved, json!([429, "required", 200, parts]));
-    assert_eq!(rejected(&browser, "await solve({})"), "no_challenge");
+    for other in [
+        "{}",
+        "null",
+        "undefined",
+        "'text'",
+        "{ challenge: { url: '/' } }",
+        "await fetch('/app')",
+        "await fetch('/app').then(async (page) => { await page.text(); return page })",
+    ] {
+        let code = format!("await solve({other})");
+        assert_eq!(rejected(&browser, &code), "no_challenge", "{other}");
+    }
     let wrong = "await solve({ challenge: { token: 'A'.repeat(64), salt: 'a', iterations: 1, bits: 1, parts: 8,
         url: '/.lockgate/challenge' } })";
     assert_eq!(rejected(&browser, wrong), "wrong");
