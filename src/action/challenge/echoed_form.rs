@@ -9,11 +9,13 @@ use crate::facts::query;
 const MAX_FIELDS: usize = 256;
 
 /// Returns hidden inputs for the fields of an urlencoded form, in order and with duplicates. `None` if a name or a value
-/// is not UTF-8 or has a NUL, or if there are more than 256 fields.
+/// is not UTF-8 or has a NUL, if a name is empty, or if there are more than 256 fields.
 pub fn hidden_inputs(body: &[u8]) -> Option<String> {
     std::str::from_utf8(body).ok()?;
     let fields = query::parse(body);
-    if fields.len() > MAX_FIELDS {
+    // Browsers do not send a field without a name.
+    let is_nameless = fields.iter().any(|(name, _)| name.is_empty());
+    if is_nameless || fields.len() > MAX_FIELDS {
         return None;
     }
     let mut inputs = String::with_capacity(2 * body.len());

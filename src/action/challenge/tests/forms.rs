@@ -33,6 +33,9 @@ fn what_a_form_cannot_hold_is_not_repeated() {
     assert_eq!(inputs("a=%ff"), "none");
     assert_eq!(inputs("a=%00"), "none");
     assert_eq!(hidden_inputs(b"a=\xff"), None);
+    assert_eq!(inputs("a=1&=2"), "none");
+    assert_eq!(inputs("="), "none");
+    assert_ne!(inputs("a=1&&b=2"), "none");
     assert_ne!(inputs(&"a=1&".repeat(256)), "none");
     assert_eq!(inputs(&"a=1&".repeat(257)), "none");
 }
