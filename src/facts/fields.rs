@@ -302,7 +302,7 @@ use FieldPresence::{
 };
 use FieldSecrecy::{Private, PrivateAs, PrivateEntries, Public};
 use FieldSpread::{PerClient, PerRequest, Shared, Varied};
-use LogFormat::{IfRead, OwnEntry};
+use LogFormat::{IfRead, Never, OwnEntry};
 use Phase::{Body, Request, Response};
 use ReadCost::{EachRead, FirstRead, Free};
 
@@ -343,7 +343,7 @@ static TABLE: &[FieldRow] = &[
     row("http.request.body.form",                Body,     Sometimes,         FirstRead(400), Private,                      Varied,     Freely,     IfRead,   ValueFormat::Any,                        Map(MapSource::Form), "fields of a complete urlencoded form, names and values decoded; `[\"name\"]` is a string, missing if the name occurs twice"),
     row("http.request.body.form.names",          Body,     Sometimes,         FirstRead(400), Public,                       Varied,     Freely,     IfRead,   ValueFormat::Any,                        Names(MapSource::Form), "names of the form fields"),
     row("http.request.body.form.values",         Body,     Sometimes,         FirstRead(400), Private,                      Varied,     Freely,     IfRead,   ValueFormat::Any,                        Values(MapSource::Form), "values of the form fields"),
-    row("http.request.body.raw",                 Body,     Sometimes,         Free,           Private,                      Varied,     Freely,     IfRead,   ValueFormat::Any,                        Bytes(|v| Some(Cow::Borrowed(v.request.body()?.raw()?))), "the first `limits.inspect_body` bytes; missing for a multipart or content-encoded body"),
+    row("http.request.body.raw",                 Body,     Sometimes,         Free,           Private,                      Varied,     Freely,     Never,    ValueFormat::Any,                        Bytes(|v| Some(Cow::Borrowed(v.request.body()?.raw()?))), "the first `limits.inspect_body` bytes; missing for a multipart or content-encoded body"),
     row("http.request.body.mime",                Body,     Sometimes,         Free,           Public,                       Varied,     Freely,     IfRead,   ValueFormat::MediaType,                  Bytes(|v| request_media_type(v.request.headers)), "the media type of the body in lower case, without parameters").known_from_head(),
     row("http.request.body.truncated",           Body,     Sometimes,         Free,           Public,                       Shared,     Freely,     IfRead,   ValueFormat::Any,                        Bool(|v| Some(!v.request.body()?.is_complete())), "whether the body is longer than `limits.inspect_body`"),
     // The client.

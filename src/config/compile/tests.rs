@@ -358,4 +358,11 @@ fn the_access_log_contains_fields_that_rules_read() {
         labels("count = 'http.response.code eq 401 and upstream.error eq \"timeout\"'"),
         ["upstream.error"]
     );
+    assert_eq!(
+        labels(
+            "count = 'http.request.body.raw contains \"x\" and http.request.body.mime eq \"text/x\"'"
+        ),
+        ["http.request.body.mime"],
+        "not the whole body, which may contain a password"
+    );
 }

@@ -80,6 +80,8 @@ pub enum LogFormat {
     OwnEntry,
     /// A record has it among the fields that rules read, if a rule reads it.
     IfRead,
+    /// No record has it, not even as a hash, because it may contain several secrets.
+    Never,
 }
 
 /// The format of a field's values, for finding comparisons that never hold.
