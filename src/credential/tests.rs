@@ -289,17 +289,17 @@ fn a_secret_file_is_raw_or_lines_of_hexadecimal_digits() {
 
 #[test]
 fn a_wrong_secret_file_names_the_line() {
-    let said = |content: &[u8]| SecretRing::parse(content).unwrap_err().to_string();
+    let message = |content: &[u8]| SecretRing::parse(content).unwrap_err().to_string();
     assert_eq!(
-        said(&[b'0'; 63]),
+        message(&[b'0'; 63]),
         "line 1 has 63 characters; expected 64 hexadecimal digits, or a file of exactly 32 bytes"
     );
     assert_eq!(
-        said(&[b'g'; 64]),
+        message(&[b'g'; 64]),
         "line 1 has a character that is not a hexadecimal digit"
     );
     assert_eq!(
-        said(&[0; 33]),
+        message(&[0; 33]),
         "expected 32 bytes or lines of 64 hexadecimal digits, found 33 bytes"
     );
 }
