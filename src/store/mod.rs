@@ -236,17 +236,21 @@ impl Store {
     pub fn state(&self, now: Timestamp) -> &'static str {
         match self.health().map(|health| health.state(now)) {
             Some(StoreState::Down) => self.fallback.name(),
-            _ if self.is_falling_back() => self.fallback.name(),
+            _ if self.is_async_down() => self.fallback.name(),
             None | Some(StoreState::Ok) => "ok",
             Some(StoreState::Degraded) => "degraded",
         }
     }
 
-    /// Returns whether rules use their fallback because the remote store is out of reach.
+    /// Returns whether rules use their fallback because the remote store, or a part of it, is out of reach.
     pub fn is_falling_back(&self) -> bool {
+        let is_down = |health: &StoreHealth| health.is_down() || health.has_failed_node();
+        self.health().is_some_and(is_down) || self.is_async_down()
+    }
+
+    fn is_async_down(&self) -> bool {
         let is_async_down = |counters: &AsyncCounters| counters.is_falling_back();
-        self.health().is_some_and(StoreHealth::is_down)
-            || self.counters.as_ref().is_some_and(is_async_down)
+        self.counters.as_ref().is_some_and(is_async_down)
     }
 
     /// Returns the share of each limit that this process enforces during an outage of the remote store.

@@ -5,15 +5,18 @@ use std::time::Duration;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
-use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
+use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
-    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, IntoConnectionInfo,
-    RedisConnectionInfo, RedisError, RedisResult, TlsCertificates, TlsMode, Value,
+    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ErrorKind,
+    IntoConnectionInfo, RedisConnectionInfo, RedisError, RedisResult, TlsCertificates, TlsMode,
+    Value,
 };
 
 use super::RedisSettings;
 use super::address::{RedisNode, RedisTarget};
+use super::slot_owners::SlotOwners;
 
 /// The timeout of connecting, and of the first command on a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
@@ -60,11 +63,21 @@ impl RedisConnection {
                 master,
                 database,
             } => {
-                let mut client = settings.sentinel_client(sentinels, master, *database)?;
-                let client = client.async_get_client().await?;
+                let client = settings.find_master(sentinels, master, *database).await?;
                 connect(&client).await
             }
         }
+    }
+
+    /// The longest time of an attempt to connect and to check the connection.
+    pub(super) fn longest_attempt(settings: &RedisSettings) -> Duration {
+        let steps = match &settings.address.target {
+            RedisTarget::Server { .. } | RedisTarget::Socket { .. } => 2,
+            // The client connects to some servers first, and then to those that they name.
+            RedisTarget::Cluster(_) => 4,
+            RedisTarget::Sentinel { sentinels, .. } => 2 + sentinels.len(),
+        };
+        CONNECT_TIMEOUT.saturating_mul(u32::try_from(steps).unwrap_or(u32::MAX))
     }
 
     /// Whether the server is a replica, which refuses writes. `false` if the server does not say, and in a Cluster,
@@ -77,6 +90,21 @@ impl RedisConnection {
             }
             RedisConnection::Cluster(_) => false,
         }
+    }
+
+    /// Asks any server of a Cluster which server has which slots.
+    pub(super) async fn slot_owners(&mut self) -> RedisResult<SlotOwners> {
+        let mut command = redis::cmd("CLUSTER");
+        command.arg("SLOTS");
+        let reply = match self {
+            RedisConnection::Server(server) => server.req_packed_command(&command).await?,
+            RedisConnection::Cluster(cluster) => {
+                let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
+                cluster.route_command(command, any).await?
+            }
+        };
+        let owners = SlotOwners::read(&reply.extract_error()?);
+        owners.ok_or_else(|| (ErrorKind::Parse, "CLUSTER SLOTS makes no sense").into())
     }
 
     /// Sends a command and waits for its reply.
@@ -153,13 +181,32 @@ impl RedisSettings {
         builder.build()
     }
 
-    fn sentinel_client(
+    /// Asks one Sentinel after the other for the master. One that hangs delays the next by the connect timeout only.
+    async fn find_master(
         &self,
         sentinels: &[RedisNode],
         master: &str,
         database: u32,
-    ) -> RedisResult<redis::sentinel::SentinelClient> {
-        let nodes = sentinels.iter().map(|node| self.node_address(node));
+    ) -> RedisResult<Client> {
+        let mut failure = RedisError::from((ErrorKind::EmptySentinelList, "no Sentinel is known"));
+        for sentinel in sentinels {
+            let mut client = self.sentinel_client(sentinel, master, database)?;
+            match tokio::time::timeout(CONNECT_TIMEOUT, client.async_get_client()).await {
+                Ok(Ok(master)) => return Ok(master),
+                Ok(Err(error)) => failure = error,
+                Err(_) => failure = (ErrorKind::Io, "a Sentinel does not reply in time").into(),
+            }
+        }
+        Err(failure)
+    }
+
+    fn sentinel_client(
+        &self,
+        sentinel: &RedisNode,
+        master: &str,
+        database: u32,
+    ) -> RedisResult<SentinelClient> {
+        let nodes = [self.node_address(sentinel)];
         let mut builder = SentinelClientBuilder::new(nodes, master, SentinelServerType::Master)?
             .set_client_to_redis_db(i64::from(database))
             .set_client_to_redis_tcp_settings(tcp_settings())

@@ -1,6 +1,8 @@
 //! The state of the connection to the shared store, for metrics, log and admin API. All cores write it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
@@ -20,7 +22,7 @@ const DEGRADED_FOR: Duration = Duration::from_secs(10);
 pub enum StoreState {
     /// Every call of the last ten seconds succeeded.
     Ok,
-    /// A call of the last ten seconds failed. Its request used the fallback.
+    /// A call of the last ten seconds failed and its request used the fallback, or a server of a Cluster has failed.
     Degraded,
     /// A circuit breaker is open: requests use the fallback.
     Down,
@@ -34,6 +36,9 @@ pub struct StoreHealth {
     round_trip_micros: AtomicU64,
     last_failure: AtomicU64,
     open_breakers: AtomicUsize,
+    /// The servers of a Cluster that have failed, each with the number of cores for which it has. Locked only when a
+    /// server fails or recovers, and to show the state.
+    failed_nodes: Mutex<BTreeMap<String, usize>>,
     /// Whether the current outage was logged.
     is_reported: AtomicBool,
     /// Whether it was logged that the server refuses the gateway.
@@ -88,6 +93,34 @@ impl StoreHealth {
         !self.is_refusal_reported.swap(true, Ordering::Relaxed)
     }
 
+    /// Counts a server of a Cluster that has failed for a core. Returns whether it is the first core.
+    pub(super) fn fail_node(&self, server: &str) -> bool {
+        let mut failed = self.failed_nodes();
+        let cores = failed.entry(server.to_owned()).or_default();
+        *cores += 1;
+        *cores == 1
+    }
+
+    /// Counts a server of a Cluster that a core uses again. Returns whether it is the last core.
+    pub(super) fn recover_node(&self, server: &str) -> bool {
+        let mut failed = self.failed_nodes();
+        let Some(cores) = failed.get_mut(server) else {
+            return false;
+        };
+        *cores -= 1;
+        *cores == 0 && failed.remove(server).is_some()
+    }
+
+    fn failed_nodes(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        let failed = self.failed_nodes.lock();
+        failed.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a server of a Cluster has failed.
+    pub fn has_failed_node(&self) -> bool {
+        !self.failed_nodes().is_empty()
+    }
+
     /// Whether a circuit breaker is open.
     pub fn is_down(&self) -> bool {
         self.open_breakers.load(Ordering::Relaxed) > 0
@@ -98,7 +131,9 @@ impl StoreHealth {
         let last = self.last_failure.load(Ordering::Relaxed);
         if self.is_down() {
             StoreState::Down
-        } else if last > 0 && now.since(Timestamp::from_nanos(last)) < DEGRADED_FOR {
+        } else if self.has_failed_node()
+            || last > 0 && now.since(Timestamp::from_nanos(last)) < DEGRADED_FOR
+        {
             StoreState::Degraded
         } else {
             StoreState::Ok

@@ -3,6 +3,7 @@
 //! A supervisor task connects and reconnects. Requests never wait for it: without a connection a call fails
 //! immediately. That is the circuit breaker: it opens when the connection breaks, or when three calls in a row time
 //! out and nothing has arrived for twice the timeout, and it closes when a new connection has run the script in time.
+//! In a Cluster, each server has a circuit breaker of its own: see [`cluster_nodes`].
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -14,6 +15,7 @@ use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use tokio::sync::Notify;
 use tracing::warn;
 
+use self::cluster_nodes::{ClusterNodes, NodeWatch};
 use super::RedisStore;
 use super::connector::RedisConnection;
 use super::decode::{ScriptReply, decode};
@@ -34,7 +36,14 @@ const MAX_TIMEOUTS: u32 = 3;
 /// How often errors that the server returns are logged.
 const REJECTED_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
+/// Why a store is not used: it does not reply in time, several times in a row.
+const TOO_SLOW: &str = "the store does not reply in time";
+
+/// Why a store is not used: what it sends is not a reply to the call.
+const INVALID_REPLY: &str = "the store sent an invalid reply";
+
 mod by_key;
+mod cluster_nodes;
 mod supervisor;
 mod sync;
 
@@ -53,9 +62,9 @@ pub(in crate::store) struct RedisLink {
     rejection_logged: Cell<Option<Instant>>,
     /// The connection was lost.
     lost: Notify,
-    /// The timeouts in a Cluster since its servers were last looked up.
-    cluster_timeouts: Cell<u32>,
-    /// A server of the Cluster may hang or have lost its slots.
+    /// The servers of a Cluster.
+    nodes: ClusterNodes,
+    /// A server of the Cluster has failed.
     suspected: Notify,
     /// The first attempt to connect has ended.
     attempted: Cell<bool>,
@@ -83,7 +92,7 @@ impl RedisLink {
             in_flight: Cell::new(0),
             rejection_logged: Cell::new(None),
             lost: Notify::new(),
-            cluster_timeouts: Cell::new(0),
+            nodes: ClusterNodes::default(),
             suspected: Notify::new(),
             attempted: Cell::new(false),
             first_attempt: Notify::new(),
@@ -197,7 +206,7 @@ impl RedisLink {
             _ => Err(super::decode::BadReply),
         };
         let Ok(decoded) = decoded else {
-            self.disconnect(generation, "the store sent an invalid reply");
+            self.disconnect(generation, INVALID_REPLY);
             return Err(StoreError::InvalidReply);
         };
         self.observe_time(now, result.at);
@@ -237,6 +246,7 @@ impl RedisLink {
         let connection = self.connection.borrow().clone();
         let mut connection = connection.ok_or(StoreError::Unavailable)?;
         let generation = self.generation.get();
+        let watch = self.watch(command)?;
         let _in_flight = InFlight::enter(&self.in_flight)?;
         let sent = self.clock.instant();
         let reply = connection.call(command).await;
@@ -247,11 +257,12 @@ impl RedisLink {
         }
         match reply {
             Ok(reply) => {
+                watch.replied();
                 let took = received.saturating_duration_since(sent);
                 self.shared.health.count_round_trip(took);
                 Ok(reply)
             }
-            Err(error) => Err(self.classify(generation, &error)),
+            Err(error) => Err(self.classify(generation, watch, &error)),
         }
     }
 
@@ -281,47 +292,53 @@ impl RedisLink {
 
     fn count_timeout(&self, generation: u64) {
         let timeout = self.shared.settings.timeout;
-        if generation != self.generation.get() {
+        if generation != self.generation.get() || self.is_cluster() {
             return;
         }
         let timeouts = self.timeouts.get().saturating_add(1);
         self.timeouts.set(timeouts);
-        if self.shared.settings.address.is_cluster() {
-            let suspicious = self.cluster_timeouts.get().saturating_add(1);
-            self.cluster_timeouts.set(suspicious);
-            if suspicious >= MAX_TIMEOUTS {
-                self.suspected.notify_one();
-            }
-        }
         let quiet = self
             .clock
             .instant()
             .saturating_duration_since(self.last_reply.get());
         if timeouts >= MAX_TIMEOUTS && quiet >= 2 * timeout {
-            self.disconnect(generation, "the store does not reply in time");
+            self.disconnect(generation, TOO_SLOW);
         }
     }
 
-    /// Converts an error of the library, and drops the connection if it cannot be used any more.
-    fn classify(&self, generation: u64, error: &RedisError) -> StoreError {
+    /// Converts an error of the library. Drops the connection, or avoids the server of a Cluster, if it cannot be used
+    /// any more.
+    fn classify(&self, generation: u64, watch: NodeWatch<'_>, error: &RedisError) -> StoreError {
+        let fail = |watch: NodeWatch<'_>, reason: &str| {
+            if self.is_cluster() {
+                watch.failed(reason);
+            } else {
+                self.disconnect(generation, reason);
+            }
+        };
         match error.kind() {
-            ErrorKind::Server(ServerErrorKind::NoScript) => StoreError::NoScript,
+            ErrorKind::Server(ServerErrorKind::NoScript) => {
+                watch.replied();
+                StoreError::NoScript
+            }
             ErrorKind::Server(ServerErrorKind::ReadOnly) => {
-                self.disconnect(
-                    generation,
-                    "the server is read-only: it is no longer the master",
-                );
+                fail(watch, "the server is read-only: it is no longer the master");
                 StoreError::ReadOnly
             }
-            ErrorKind::Server(_) => self.rejected(error),
             ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
-                self.disconnect(generation, "the store sent an invalid reply");
+                fail(watch, INVALID_REPLY);
                 StoreError::InvalidReply
             }
-            ErrorKind::ClusterConnectionNotFound => StoreError::Unavailable,
-            _ if error.code().is_some() => self.rejected(error),
+            _ if cluster_nodes::is_unusable(error) && self.is_cluster() => {
+                watch.failed(&error.to_string());
+                StoreError::Unavailable
+            }
+            _ if error.code().is_some() => {
+                watch.replied();
+                self.rejected(error)
+            }
             _ => {
-                self.disconnect(generation, &error.to_string());
+                fail(watch, &error.to_string());
                 StoreError::Unavailable
             }
         }
@@ -371,6 +388,9 @@ impl Drop for RedisLink {
     fn drop(&mut self) {
         if self.connection.borrow().is_none() {
             self.shared.health.close_breaker();
+        }
+        for name in self.nodes.failed_names() {
+            self.shared.health.recover_node(&name);
         }
     }
 }

@@ -24,6 +24,7 @@ mod key_names;
 mod link;
 mod script;
 mod server_clock;
+mod slot_owners;
 mod sync_call;
 mod sync_reply;
 

@@ -1,4 +1,4 @@
-//! A Cluster of three masters and three replicas: resharding and failovers under traffic.
+//! A Cluster of three masters: resharding, failovers and masters without a replica under traffic.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -18,7 +18,13 @@ const ASYNC_LIMIT: usize = 60;
 /// The clients of the limit, each with a counter in some slot.
 const CLIENTS: usize = 12;
 
-/// Six servers, of which the first three began as masters.
+/// The options of every server.
+const CLUSTER_OPTIONS: &[&str] = &["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
+
+/// The other servers serve their slots when one is down.
+const NO_FULL_COVERAGE: [&str; 2] = ["--cluster-require-full-coverage", "no"];
+
+/// Servers, of which the first three began as masters.
 struct TestCluster {
     servers: Vec<TestServer>,
 }
@@ -34,16 +40,26 @@ struct Traffic {
 // === impl TestCluster ===
 
 impl TestCluster {
-    /// Starts a Cluster and waits until all slots are served.
+    /// Starts three masters and three replicas.
     fn start() -> Self {
-        let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
-        let servers: Vec<_> = (0..6).map(|_| TestServer::start(&options)).collect();
+        Self::start_with(6, "1", &[])
+    }
+
+    /// Starts three masters without replicas.
+    fn start_without_replicas() -> Self {
+        Self::start_with(3, "0", &NO_FULL_COVERAGE)
+    }
+
+    /// Starts a Cluster and waits until all slots are served.
+    fn start_with(servers: usize, replicas: &str, options: &[&str]) -> Self {
+        let options = [CLUSTER_OPTIONS, options].concat();
+        let servers: Vec<_> = (0..servers).map(|_| TestServer::start(&options)).collect();
         let cluster = Self { servers };
         let nodes: Vec<_> = cluster.nodes();
         let create = ["create"]
             .into_iter()
             .chain(nodes.iter().map(String::as_str));
-        let options = ["--cluster-replicas", "1", "--cluster-yes"];
+        let options = ["--cluster-replicas", replicas, "--cluster-yes"];
         cli(&create.chain(options).collect::<Vec<_>>());
         wait_until("the Cluster is up", || {
             let is_ok = |server: &TestServer| {
@@ -305,4 +321,82 @@ fn gateways_in_async_mode_share_limits_and_bans_through_a_cluster() {
         wait_until("the gateway is back", || !gateway.is_down());
         assert_eq!(ban(gateway).status, 429);
     }
+}
+
+/// Requests of 60 clients, slowly. Returns how many of them took as long as `timeout`.
+fn slow_requests(gateway: &FleetGateway, timeout: Duration) -> usize {
+    let took = (0..300).map(|number| {
+        thread::sleep(Duration::from_millis(2));
+        let began = Instant::now();
+        let status = client(gateway, &format!("slow-{}", number % 60))
+            .get("/many")
+            .send();
+        assert_eq!(status.status, 200);
+        began.elapsed()
+    });
+    took.filter(|took| *took >= timeout).count()
+}
+
+/// One of three masters without a replica fails. `heal` ends that; it gets the server and its directory.
+fn one_master_fails(signal: &str, heal: impl FnOnce(&TestServer, &str) -> Option<TestServer>) {
+    const TIMEOUT: Duration = Duration::from_millis(150);
+    let cluster = TestCluster::start_without_replicas();
+    let key = "key = ['http.request.headers[\"x-key\"]']\nperiod = \"24h\"";
+    let rules = rule("many", &format!("{key}\nlimit = 1000000"))
+        + &rule("limited", &format!("{key}\nlimit = {LIMIT}"));
+    let config = FleetConfig::new(&cluster.url(), &rules);
+    let gateway = config.store("timeout = \"150ms\"").start();
+    limit_is_exact(std::slice::from_ref(&gateway), "before");
+
+    let failed = &cluster.servers[1];
+    let name = format!("127.0.0.1:{}", failed.port);
+    let [_, directory]: [String; 2] = failed.command("CONFIG GET dir");
+    failed.signal(signal);
+    let first = slow_requests(&gateway, TIMEOUT);
+    let later: usize = (0..4).map(|_| slow_requests(&gateway, TIMEOUT)).sum();
+    println!("slow requests: {first}, then {later} of 1200");
+    // Some 400 of the later requests are for the server that has failed.
+    assert!(first <= 30 && later <= 20, "{first}, {later}");
+    assert!(gateway.is_down());
+    assert_eq!(gateway.state(), "degraded");
+    gateway.logs("server of the Cluster unavailable", 1);
+    assert!(gateway.logged("server of the Cluster unavailable")[0].contains(&name));
+    // The counters of the other servers are exact. Without its server, a counter has half the limit.
+    let admitted: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let key = format!("during-{number}");
+            let statuses =
+                (0..LIMIT + 4).map(|_| client(&gateway, &key).get("/limited").send().status);
+            statuses.filter(|status| *status == 200).count()
+        })
+        .collect();
+    let exact = admitted.iter().filter(|count| **count == LIMIT).count();
+    assert!(exact >= CLIENTS / 3 && exact < CLIENTS, "{admitted:?}");
+
+    let _restarted = heal(failed, &directory);
+    cluster.is_healed(&[]);
+    recovered(std::slice::from_ref(&gateway));
+    limit_is_exact(std::slice::from_ref(&gateway), "after");
+    gateway.logs("server of the Cluster unavailable", 1);
+    gateway.logs("server of the Cluster connected", 1);
+    gateway.logs("store unavailable", 0);
+}
+
+#[test]
+fn a_killed_master_without_a_replica_costs_only_its_own_keys() {
+    one_master_fails("KILL", |killed, directory| {
+        let options = [CLUSTER_OPTIONS, &NO_FULL_COVERAGE, &["--dir", directory]].concat();
+        let restart = || TestServer::try_start("redis-server", killed.port, &options);
+        let restarted = (0..20).find_map(|_| restart());
+        assert!(restarted.is_some());
+        restarted
+    });
+}
+
+#[test]
+fn a_master_without_a_replica_that_hangs_costs_only_its_own_keys() {
+    one_master_fails("STOP", |stopped, _| {
+        stopped.signal("CONT");
+        None
+    });
 }

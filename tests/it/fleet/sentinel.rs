@@ -88,3 +88,25 @@ fn a_gateway_follows_a_failover_of_sentinel() {
     assert!(admitted.count() <= 10 + 5, "{statuses:?}");
     gateway.leaks_nothing(before);
 }
+
+#[test]
+fn a_sentinel_that_hangs_does_not_keep_the_gateway_from_the_master() {
+    let master = TestServer::start(&[]);
+    let folders = [Folder::new(), Folder::new(), Folder::new()];
+    let sentinels = folders
+        .each_ref()
+        .map(|folder| start_sentinel(master.port, folder));
+    let [first, second, third] = &sentinels;
+    let ports = sentinels.each_ref().map(|sentinel| sentinel.port);
+    let hosts = ports.map(|port| format!("127.0.0.1:{port}")).join(",");
+    first.signal("STOP");
+    second.signal("STOP");
+    let url = format!("redis-sentinel://{hosts}/fleet");
+    let gateway = FleetConfig::new(&url, &unlimited()).start();
+    gateway.recovers("/many");
+    third.signal("KILL");
+    second.signal("CONT");
+    master.command::<usize>("CLIENT KILL TYPE normal");
+    gateway.goes_down("/many");
+    gateway.recovers("/many");
+}

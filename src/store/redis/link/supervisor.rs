@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use tracing::{error, info, warn};
 
-use super::RedisLink;
+use super::{INVALID_REPLY, RedisLink, TOO_SLOW};
 use crate::clock::Timestamp;
 use crate::rules::plan::PlanResult;
 use crate::store::redis::connector::{CONNECT_TIMEOUT, RedisConnection};
 use crate::store::redis::decode::{BadReply, decode};
 use crate::store::redis::encode::NO_STEPS;
 use crate::store::redis::server_clock::ServerClock;
+use crate::store::redis::slot_owners::SlotOwners;
 
 /// The wait between two attempts to connect. It doubles from the first to the second.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
@@ -28,6 +30,8 @@ const REFUSED_BACKOFF: Duration = Duration::from_secs(5);
 /// A connection that requests can use.
 struct OpenedConnection {
     connection: RedisConnection,
+    /// The servers of a Cluster.
+    owners: SlotOwners,
     /// When the call was sent to which the server replied with its time.
     sent: Timestamp,
     server_time: Timestamp,
@@ -65,22 +69,79 @@ impl RedisLink {
         }
     }
 
-    /// Looks up the servers of a Cluster again after timeouts, until the runtime ends. The client does so only after
-    /// an error, and a server that hangs returns none, although a replica may have taken its slots over. Meanwhile
-    /// the other servers stay in use.
+    /// Tries the servers of a Cluster that have failed, until the runtime ends. Looks up the servers before, because a
+    /// replica may have taken the slots over. Meanwhile the other servers stay in use.
     async fn follow_cluster(&self) {
+        let (mut wait, longest) = BACKOFF;
         loop {
-            self.suspected.notified().await;
-            let generation = self.generation.get();
-            let opened = self.open().await;
-            if let Ok(opened) = opened
-                && generation == self.generation.get()
-            {
-                self.generation.set(generation + 1);
-                self.adopt(opened);
+            while self.nodes.has_failed() {
+                tokio::time::sleep(jittered(wait)).await;
+                wait = (wait * 2).min(longest);
+                self.look_up_nodes().await;
+                self.try_nodes().await;
             }
-            tokio::time::sleep(BACKOFF.1).await;
+            let recovered = self.clock.instant();
+            self.suspected.notified().await;
+            if self.clock.instant().saturating_duration_since(recovered) >= SHORT_LIVED {
+                wait = BACKOFF.0;
+            }
         }
+    }
+
+    /// Opens a new connection if the slots have moved.
+    async fn look_up_nodes(&self) {
+        let Some(mut connection) = self.connection.borrow().clone() else {
+            return;
+        };
+        let generation = self.generation.get();
+        let owners = tokio::time::timeout(CONNECT_TIMEOUT, connection.slot_owners()).await;
+        let is_same = owners.map_or(true, |owners| {
+            owners.is_ok_and(|owners| self.nodes.has_owners(&owners))
+        });
+        if is_same {
+            return;
+        }
+        if let Ok(opened) = self.open().await
+            && generation == self.generation.get()
+        {
+            self.generation.set(generation + 1);
+            self.adopt(opened);
+        }
+    }
+
+    /// Sends a call to each server that has failed. Those that reply in time are used again.
+    async fn try_nodes(&self) {
+        let Some(connection) = self.connection.borrow().clone() else {
+            return;
+        };
+        let generation = self.generation.get();
+        let trials = self.nodes.failed_keys().into_iter().map(|(owner, key)| {
+            let connection = connection.clone();
+            async move { (owner, self.replies_in_time(connection, &key).await) }
+        });
+        for (owner, replies) in join_all(trials).await {
+            if replies && generation == self.generation.get() {
+                self.recover_node(owner);
+            }
+        }
+    }
+
+    /// Whether the server of a key replies in time. The first call may take longer, because it may connect.
+    async fn replies_in_time(&self, mut connection: RedisConnection, key: &[u8]) -> bool {
+        let mut command = redis::cmd("MGET");
+        command.arg(key);
+        for _ in 0..PROBES {
+            let began = self.clock.instant();
+            let reply = tokio::time::timeout(CONNECT_TIMEOUT, connection.call(&command)).await;
+            if !matches!(reply, Ok(Ok(_))) {
+                return false;
+            }
+            let took = self.clock.instant().saturating_duration_since(began);
+            if took <= self.shared.settings.timeout {
+                return true;
+            }
+        }
+        false
     }
 
     /// Waits until the first attempt to connect has ended, for at most twice the connect timeout.
@@ -149,29 +210,31 @@ impl RedisLink {
                 return Err(ConnectFailure::Unreachable(reason));
             }
             let (sent, server_time) = self.probe(&mut connection).await?;
+            let owners = if self.is_cluster() {
+                connection.slot_owners().await?
+            } else {
+                SlotOwners::default()
+            };
             Ok(OpenedConnection {
                 connection,
+                owners,
                 sent,
                 server_time,
             })
         };
-        // The client of a Cluster connects to some servers first, and then to those that they name.
-        let steps = if self.shared.settings.address.is_cluster() {
-            4
-        } else {
-            2
-        };
-        let opened = tokio::time::timeout(steps * CONNECT_TIMEOUT, opening).await;
+        let longest = RedisConnection::longest_attempt(&self.shared.settings);
+        let opened = tokio::time::timeout(longest, opening).await;
         opened.unwrap_or_else(|_| Err(ConnectFailure::slow()))
     }
 
     /// Uses a connection for all further calls.
     fn adopt(&self, opened: OpenedConnection) {
-        let many_servers = self.shared.settings.address.is_cluster();
-        self.server_clock.set(ServerClock::new(many_servers));
+        self.server_clock.set(ServerClock::new(self.is_cluster()));
         self.observe_time(opened.sent, opened.server_time);
         self.timeouts.set(0);
-        self.cluster_timeouts.set(0);
+        for server in self.nodes.replace(opened.owners) {
+            self.report_recovered_node(&server);
+        }
         self.last_reply.set(self.clock.instant());
         self.connection.replace(Some(opened.connection));
     }
@@ -201,7 +264,7 @@ impl RedisLink {
                 _ => Err(BadReply),
             };
             if decoded.is_err() {
-                let reason = "the store sent an invalid reply".to_owned();
+                let reason = INVALID_REPLY.to_owned();
                 return Err(ConnectFailure::Unreachable(reason));
             }
             let took = self.clock.instant().saturating_duration_since(began);
@@ -217,7 +280,7 @@ impl RedisLink {
 
 impl ConnectFailure {
     fn slow() -> Self {
-        Self::Unreachable("the store does not reply in time".to_owned())
+        Self::Unreachable(TOO_SLOW.to_owned())
     }
 }
 
