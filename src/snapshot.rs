@@ -211,8 +211,8 @@ pub struct StartupSettings {
     pub snapshot: Option<PathBuf>,
     /// The file with this gateway's secret. `None` if a secret is generated at the start.
     pub secret_file: Option<PathBuf>,
-    /// The settings of the shared store as text. `None` if the counters are in memory.
-    pub shared_store: Option<String>,
+    /// The settings of the shared store as text, in a fixed order. `None` if the counters are in memory.
+    pub shared_store: Option<Vec<String>>,
 }
 
 // === impl Snapshot ===

@@ -59,6 +59,7 @@ async fn handle(server: &TestServer) -> Rc<StoreHandle> {
         prefix: PREFIX.to_owned(),
         username: None,
         password: None,
+        password_source: "none",
         authorities: None,
         client_certificate: None,
     };

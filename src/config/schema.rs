@@ -146,7 +146,7 @@ pub const SERVER: &str =
 /// The URL of a shared store.
 pub const STORE_URL: &str = "^(rediss?(-cluster|-sentinel)?|unix)://.+$";
 /// The start of the keys in a shared store.
-pub const STORE_PREFIX: &str = "^[^{}]{0,64}$";
+pub const STORE_PREFIX: &str = "^[!-z|~]{0,64}$";
 /// The target of a request.
 pub const TARGET: &str = r"^/[\x21-\x22\x24-\x7E]*$";
 /// A network or an address.

@@ -187,7 +187,11 @@ impl RunningGateway {
         let process = &self.process;
         self.current.store(snapshot.clone());
         for (rule, bans_ended) in process.retire_unused(&snapshot) {
-            info!(%rule, bans_ended, "rule reset or removed");
+            if process.store.is_local() {
+                info!(%rule, bans_ended, "rule reset or removed");
+            } else {
+                info!(%rule, "rule reset or removed, its counters and bans stay in the shared store until they expire");
+            }
         }
         process.metrics.reloads.succeeded();
         info!(rules, "reloaded");

@@ -210,7 +210,7 @@ fn restart_only_settings_stay_unchanged_and_are_reported() {
         ),
         (
             "[server]\nworkers = 2\n[store]\nkind = \"redis\"",
-            "`store.redis`",
+            "`store.kind`",
         ),
     ] {
         process.reload(&whole(config));

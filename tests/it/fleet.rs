@@ -11,6 +11,7 @@ mod credentials;
 mod fake_server;
 mod fleet_gateway;
 mod login_attack;
+mod misconfigured;
 mod outages;
 mod proxy;
 mod sentinel;
@@ -20,6 +21,7 @@ mod server_commands;
 mod server_errors;
 mod shared_limits;
 mod slow_stores;
+mod test_cluster;
 mod wrong_types;
 
 pub use fleet_gateway::avoid_the_end_of_the_day;

@@ -2,6 +2,8 @@
 
 mod certificate;
 
+pub(super) use certificate::certificate as read_certificate;
+
 use super::{CompileContext, authority};
 use crate::config::LintCode;
 use crate::config::file;

@@ -245,6 +245,6 @@ pub fn startup_settings(file: &ConfigFile, source: &ConfigSource) -> StartupSett
         },
         snapshot: resolved(&file.store.snapshot.value),
         secret_file: resolved(&file.server.secret_file.value),
-        shared_store: shared_store::summary(file),
+        shared_store: shared_store::summary(file, source),
     }
 }

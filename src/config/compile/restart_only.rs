@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::CompileContext;
+use super::{CompileContext, shared_store};
 use crate::config::LintCode;
 use crate::config::file::ConfigFile;
 use crate::snapshot::StartupSettings;
@@ -23,6 +23,7 @@ pub(super) fn of(
     };
     let (server, store) = (&file.server, &file.store);
     let (old, new) = (&before.bounds, &requested.bounds);
+    let fixed = shared_store::fixed(file, cx.source);
     let mut warn = |changed: bool, span: &Range<usize>, what: &str| {
         if changed {
             let message = match what {
@@ -46,7 +47,17 @@ pub(super) fn of(
     warn(max_log_bytes, &store.max_log_bytes.span, "max_log_bytes");
     let snapshot = before.snapshot != requested.snapshot;
     warn(snapshot, &store.snapshot.span, "snapshot");
-    let shared = before.shared_store != requested.shared_store;
-    warn(shared, &store.kind.span, "store.redis");
+    let (old, new) = (&before.shared_store, &requested.shared_store);
+    warn(
+        old.is_some() != new.is_some(),
+        &store.kind.span,
+        "store.kind",
+    );
+    if let (Some(old), Some(_)) = (old, new) {
+        for (old, new) in old.iter().zip(fixed) {
+            let name = format!("store.redis.{}", new.name);
+            warn(*old != new.value, &new.span, &name);
+        }
+    }
     before
 }

@@ -1,5 +1,6 @@
 //! The gateway's secrets, from a file.
 
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ pub(super) fn secrets(
     let (shown, span) = (path.display(), file.span.clone());
     let ring = read(&path);
     if let Err(message) = &ring {
-        let wrong = cx.diagnostics.error(span, message);
+        let wrong = cx.diagnostics.error(span.clone(), message);
         // The suggested command must not overwrite an existing file that is not a secret.
         let new = if path.exists() {
             "secret"
@@ -33,12 +34,21 @@ pub(super) fn secrets(
         wrong.help(format!(
             "create one: `(umask 077; head -c 32 /dev/urandom > {new})`"
         ));
-    } else if is_open(&path) {
-        let message = format!("other users can read or write `{shown}`");
-        let wrong = cx.diagnostics.warning(LintCode::OpenSecret, span, message);
-        wrong.help(format!("restrict access: `chmod 600 {shown}`"));
+    } else {
+        warn_of_open(&path, &span, cx);
     }
     ring.ok()
+}
+
+/// Warns of a file with a secret that other users can read or write.
+pub(super) fn warn_of_open(path: &Path, span: &Range<usize>, cx: &mut CompileContext<'_>) {
+    if is_open(path) {
+        let shown = path.display();
+        let message = format!("other users can read or write `{shown}`");
+        cx.diagnostics
+            .warning(LintCode::OpenSecret, span.clone(), message)
+            .help(format!("restrict access: `chmod 600 {shown}`"));
+    }
 }
 
 fn read(path: &Path) -> Result<SecretRing, String> {

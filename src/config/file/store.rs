@@ -199,7 +199,11 @@ fn prefix() -> SettingType<String> {
                 let wrong = ValueError::new("a prefix must not contain `{` or `}`");
                 return Err(wrong.help("Redis Cluster uses braces to choose a slot"));
             }
-            if written.chars().count() > LONGEST_PREFIX {
+            if !written.bytes().all(|byte| byte.is_ascii_graphic()) {
+                let wrong = ValueError::new("a prefix has only visible ASCII characters");
+                return Err(wrong.help("every key begins with it"));
+            }
+            if written.len() > LONGEST_PREFIX {
                 let message = format!("this prefix has more than {LONGEST_PREFIX} characters");
                 return Err(ValueError::new(message).help("every key begins with it"));
             }

@@ -80,6 +80,8 @@ pub enum AddressError {
     ClusterDatabase,
     /// The path of a Unix socket is not absolute.
     SocketPath,
+    /// The URL of a Unix socket has an unknown option.
+    SocketOption,
 }
 
 // === impl RedisAddress ===
@@ -208,6 +210,7 @@ impl fmt::Display for AddressError {
             AddressError::Master => "the name of the master is missing",
             AddressError::ClusterDatabase => "a Cluster has only the database 0",
             AddressError::SocketPath => "the path of the socket must be absolute",
+            AddressError::SocketOption => "the only option of a socket is its database",
         })
     }
 }
@@ -226,6 +229,7 @@ impl AddressError {
             AddressError::SocketPath => {
                 "write unix:///run/redis.sock, with three slashes".to_owned()
             }
+            AddressError::SocketOption => "write unix:///run/redis.sock?db=2".to_owned(),
             _ => format!("write {URL_FORMS}"),
         }
     }
@@ -235,6 +239,9 @@ fn socket(rest: &str) -> Result<RedisAddress, AddressError> {
     let (path, number) = rest.split_once("?db=").unwrap_or((rest, ""));
     if !path.starts_with('/') || path.len() < 2 {
         return Err(AddressError::SocketPath);
+    }
+    if path.contains('?') {
+        return Err(AddressError::SocketOption);
     }
     let target = RedisTarget::Socket {
         path: path.into(),

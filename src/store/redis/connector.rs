@@ -55,8 +55,10 @@ impl RedisConnection {
             }
             RedisTarget::Cluster(nodes) => {
                 let client = settings.cluster_client(nodes)?;
-                let open = client.get_async_connection().await?;
-                Ok(RedisConnection::Cluster(open))
+                match client.get_async_connection().await {
+                    Ok(open) => Ok(RedisConnection::Cluster(open)),
+                    Err(error) => Err(settings.why_cluster_refuses(nodes).await.unwrap_or(error)),
+                }
             }
             RedisTarget::Sentinel {
                 sentinels,
@@ -137,13 +139,43 @@ fn has_replica_role(reply: &Value) -> bool {
     }
 }
 
+/// What the log says about an error: the text of the server, if the error is the server's.
+pub(super) fn error_text(error: &RedisError) -> String {
+    match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        (Some(code), None) => code.to_owned(),
+        _ => error.to_string(),
+    }
+}
+
 async fn connect(client: &Client) -> RedisResult<RedisConnection> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT))
         .set_response_timeout(None)
         .set_pipeline_buffer_size(PIPELINE_BUFFER);
     let open = client.get_multiplexed_async_connection_with_config(&config);
-    open.await.map(RedisConnection::Server)
+    match open.await {
+        Err(error) if error.kind() == ErrorKind::AuthenticationFailed => {
+            Err(ask_why_refused(client).await.unwrap_or(error))
+        }
+        opened => opened.map(RedisConnection::Server),
+    }
+}
+
+/// Logs in again and returns the server's error, which the library drops. `None` if there is none now.
+async fn ask_why_refused(client: &Client) -> Option<RedisError> {
+    let info = client.get_connection_info();
+    let login = info.redis_settings();
+    let mut command = redis::cmd("AUTH");
+    command.arg(login.username()).arg(login.password());
+    let anonymous = info
+        .clone()
+        .set_redis_settings(RedisConnectionInfo::default());
+    let client = Client::open(anonymous).ok()?;
+    let config = AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_TIMEOUT));
+    let open = client.get_multiplexed_async_connection_with_config(&config);
+    let reply = open.await.ok()?.req_packed_command(&command).await;
+    reply.and_then(Value::extract_error).err()
 }
 
 // === impl RedisSettings ===
@@ -179,6 +211,14 @@ impl RedisSettings {
             builder = builder.tls(TlsMode::Secure).certs(certificates);
         }
         builder.build()
+    }
+
+    /// The error with which the first server of a Cluster refuses a login. The library drops it.
+    async fn why_cluster_refuses(&self, nodes: &[RedisNode]) -> Option<RedisError> {
+        self.password.as_ref()?;
+        let client = self.client(self.node_address(nodes.first()?), 0).ok()?;
+        let asked = tokio::time::timeout(CONNECT_TIMEOUT, ask_why_refused(&client)).await;
+        asked.ok().flatten()
     }
 
     /// Asks one Sentinel after the other for the master. One that hangs delays the next by the connect timeout only.

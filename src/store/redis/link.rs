@@ -11,11 +11,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
+use redis::{Cmd, Value};
 use tokio::sync::Notify;
-use tracing::warn;
 
-use self::cluster_nodes::{ClusterNodes, NodeWatch};
+use self::cluster_nodes::ClusterNodes;
 use super::RedisStore;
 use super::connector::RedisConnection;
 use super::decode::{ScriptReply, decode};
@@ -33,9 +32,6 @@ const MAX_IN_FLIGHT: usize = 1_024;
 /// The number of consecutive timeouts after which the circuit breaker can open.
 const MAX_TIMEOUTS: u32 = 3;
 
-/// How often errors that the server returns are logged.
-const REJECTED_LOG_INTERVAL: Duration = Duration::from_secs(10);
-
 /// Why a store is not used: it does not reply in time, several times in a row.
 const TOO_SLOW: &str = "the store does not reply in time";
 
@@ -44,6 +40,7 @@ const INVALID_REPLY: &str = "the store sent an invalid reply";
 
 mod by_key;
 mod cluster_nodes;
+mod failures;
 mod supervisor;
 mod sync;
 
@@ -303,65 +300,6 @@ impl RedisLink {
             .saturating_duration_since(self.last_reply.get());
         if timeouts >= MAX_TIMEOUTS && quiet >= 2 * timeout {
             self.disconnect(generation, TOO_SLOW);
-        }
-    }
-
-    /// Converts an error of the library. Drops the connection, or avoids the server of a Cluster, if it cannot be used
-    /// any more.
-    fn classify(&self, generation: u64, watch: NodeWatch<'_>, error: &RedisError) -> StoreError {
-        let fail = |watch: NodeWatch<'_>, reason: &str| {
-            if self.is_cluster() {
-                watch.failed(reason);
-            } else {
-                self.disconnect(generation, reason);
-            }
-        };
-        match error.kind() {
-            ErrorKind::Server(ServerErrorKind::NoScript) => {
-                watch.replied();
-                StoreError::NoScript
-            }
-            ErrorKind::Server(ServerErrorKind::ReadOnly) => {
-                fail(watch, "the server is read-only: it is no longer the master");
-                StoreError::ReadOnly
-            }
-            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
-                fail(watch, INVALID_REPLY);
-                StoreError::InvalidReply
-            }
-            _ if cluster_nodes::is_unusable(error) && self.is_cluster() => {
-                watch.failed(&error.to_string());
-                StoreError::Unavailable
-            }
-            _ if error.code().is_some() => {
-                watch.replied();
-                self.rejected(error)
-            }
-            _ => {
-                fail(watch, &error.to_string());
-                StoreError::Unavailable
-            }
-        }
-    }
-
-    /// Logs an error that the server returned, at most once in [`REJECTED_LOG_INTERVAL`].
-    fn rejected(&self, error: &RedisError) -> StoreError {
-        let now = self.clock.instant();
-        let due = |last: Instant| now.duration_since(last) >= REJECTED_LOG_INTERVAL;
-        let is_out_of_memory = error.code() == Some("OOM");
-        if self.rejection_logged.get().is_none_or(due) {
-            self.rejection_logged.set(Some(now));
-            let store = &self.shared.settings.address;
-            if is_out_of_memory {
-                warn!(%store, "store is out of memory: set maxmemory-policy to volatile-ttl, or raise maxmemory");
-            } else {
-                warn!(%store, %error, "store returned an error");
-            }
-        }
-        if is_out_of_memory {
-            StoreError::OutOfMemory
-        } else {
-            StoreError::Rejected
         }
     }
 

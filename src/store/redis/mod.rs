@@ -93,6 +93,8 @@ pub struct RedisSettings {
     pub username: Option<String>,
     /// The password. Never logged.
     pub password: Option<String>,
+    /// Where the password is from, for the log.
+    pub password_source: &'static str,
     /// The certificate authorities for TLS, in PEM. `None` uses those of the system.
     pub authorities: Option<Vec<u8>>,
     /// The client certificate and its private key for TLS, in PEM.

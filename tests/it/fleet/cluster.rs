@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::fleet_gateway::{FleetConfig, FleetGateway, rule};
 use super::server::TestServer;
+use super::test_cluster::{CLUSTER_OPTIONS, NO_FULL_COVERAGE, TestCluster};
 use crate::harness::{Client, wait_until};
 
 const LIMIT: usize = 20;
@@ -18,133 +18,12 @@ const ASYNC_LIMIT: usize = 60;
 /// The clients of the limit, each with a counter in some slot.
 const CLIENTS: usize = 12;
 
-/// The options of every server.
-const CLUSTER_OPTIONS: &[&str] = &["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
-
-/// The other servers serve their slots when one is down.
-const NO_FULL_COVERAGE: [&str; 2] = ["--cluster-require-full-coverage", "no"];
-
-/// Servers, of which the first three began as masters.
-struct TestCluster {
-    servers: Vec<TestServer>,
-}
-
 /// Requests that arrive all the time.
 #[derive(Default)]
 struct Traffic {
     has_ended: AtomicBool,
     requests: AtomicUsize,
     failed: AtomicUsize,
-}
-
-// === impl TestCluster ===
-
-impl TestCluster {
-    /// Starts three masters and three replicas.
-    fn start() -> Self {
-        Self::start_with(6, "1", &[])
-    }
-
-    /// Starts three masters without replicas.
-    fn start_without_replicas() -> Self {
-        Self::start_with(3, "0", &NO_FULL_COVERAGE)
-    }
-
-    /// Starts a Cluster and waits until all slots are served.
-    fn start_with(servers: usize, replicas: &str, options: &[&str]) -> Self {
-        let options = [CLUSTER_OPTIONS, options].concat();
-        let servers: Vec<_> = (0..servers).map(|_| TestServer::start(&options)).collect();
-        let cluster = Self { servers };
-        let nodes: Vec<_> = cluster.nodes();
-        let create = ["create"]
-            .into_iter()
-            .chain(nodes.iter().map(String::as_str));
-        let options = ["--cluster-replicas", replicas, "--cluster-yes"];
-        cli(&create.chain(options).collect::<Vec<_>>());
-        wait_until("the Cluster is up", || {
-            let is_ok = |server: &TestServer| {
-                let info: String = server.command("CLUSTER INFO");
-                info.contains("cluster_state:ok")
-            };
-            cluster.servers.iter().all(is_ok)
-        });
-        wait_until("the replicas follow", || {
-            let is_following = |server: &TestServer| {
-                let text: String = server.command("INFO replication");
-                text.contains("role:master") || text.contains("master_link_status:up")
-            };
-            cluster.servers.iter().all(is_following)
-        });
-        cluster
-    }
-
-    fn nodes(&self) -> Vec<String> {
-        let servers = self.servers.iter();
-        servers.map(|s| format!("127.0.0.1:{}", s.port)).collect()
-    }
-
-    fn url(&self) -> String {
-        format!("redis-cluster://{}", self.nodes()[..3].join(","))
-    }
-
-    /// The server that is a master, or a replica, at this position.
-    fn with_role(&self, role: &str, position: usize) -> &TestServer {
-        let role = format!("role:{role}");
-        let has_role = |server: &&TestServer| {
-            let text = server.try_command::<String>("INFO replication");
-            text.is_ok_and(|text| text.contains(&role))
-        };
-        self.servers.iter().filter(has_role).nth(position).unwrap()
-    }
-
-    /// Waits until every slot has a master that runs.
-    fn is_healed(&self, dead: &[u32]) {
-        wait_until("the Cluster is healed", || {
-            let running = self.servers.iter().filter(|s| !dead.contains(&s.pid));
-            running
-                .map(|s| s.try_command::<String>("CLUSTER INFO"))
-                .all(|info| info.is_ok_and(|info| info.contains("cluster_state:ok")))
-        });
-    }
-
-    /// Waits until every server knows that all others run.
-    fn is_complete(&self) {
-        wait_until("all servers run", || {
-            let nodes = self
-                .servers
-                .iter()
-                .map(|s| s.command::<String>("CLUSTER NODES"));
-            nodes.into_iter().all(|nodes| !nodes.contains("fail"))
-        });
-    }
-
-    /// Moves slots from the first master to the second.
-    fn reshard(&self, slots: usize) {
-        let (from, to) = (self.with_role("master", 0), self.with_role("master", 1));
-        let [from, to]: [String; 2] = [from, to].map(|server| server.command("CLUSTER MYID"));
-        let (node, slots) = (&self.nodes()[0], slots.to_string());
-        cli(&[
-            "reshard",
-            node,
-            "--cluster-from",
-            &from,
-            "--cluster-to",
-            &to,
-            "--cluster-slots",
-            &slots,
-            "--cluster-yes",
-        ]);
-    }
-}
-
-fn cli(arguments: &[&str]) {
-    let output = Command::new("redis-cli")
-        .arg("--cluster")
-        .args(arguments)
-        .output();
-    let output = output.unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}");
 }
 
 // === impl Traffic ===
@@ -270,6 +149,19 @@ fn traffic_goes_on_while_a_cluster_changes() {
     limit_is_exact(&fleet, "killed");
 }
 
+#[test]
+fn a_gateway_that_takes_a_cluster_for_a_server_is_told_so() {
+    let cluster = TestCluster::start_without_replicas();
+    let key = "key = ['http.request.headers[\"x-key\"]']\nperiod = \"24h\"";
+    let rules = rule("many", &format!("{key}\nlimit = 1000000"));
+    let gateway = FleetConfig::new(&cluster.servers[0].url(), &rules).start();
+    for number in 0..CLIENTS {
+        let answer = client(&gateway, &number.to_string()).get("/many").send();
+        assert_eq!(answer.status, 200);
+    }
+    gateway.logs_of_cores("write redis-cluster:// instead of redis://");
+}
+
 /// In async mode, each report is a call of its own, and events have a slot of their own.
 #[test]
 fn gateways_in_async_mode_share_limits_and_bans_through_a_cluster() {
@@ -371,7 +263,7 @@ fn one_master_fails(signal: &str, heal: impl FnOnce(&TestServer, &str) -> Option
         })
         .collect();
     let exact = admitted.iter().filter(|count| **count == LIMIT).count();
-    assert!(exact >= CLIENTS / 3 && exact < CLIENTS, "{admitted:?}");
+    assert!((CLIENTS / 3..CLIENTS).contains(&exact), "{admitted:?}");
 
     let _restarted = heal(failed, &directory);
     cluster.is_healed(&[]);

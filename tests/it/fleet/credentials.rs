@@ -43,6 +43,12 @@ fn a_wrong_password_is_retried_until_it_is_right() {
     let server = TestServer::start(&["--requirepass", "other"]);
     let gateway = config(&server).password("a-wrong-secret").start();
     is_refused(&gateway, "a-wrong-secret");
+    let line = gateway.logged(REFUSED).remove(0);
+    assert!(
+        line.contains("WRONGPASS invalid username-password pair"),
+        "{line}"
+    );
+    assert!(line.contains("from LOCKGATE_REDIS_PASSWORD"), "{line}");
     let before = gateway.open_resources();
     let mut connection = server.connect_as(None, "other");
     run::<()>(&mut connection, "CONFIG SET requirepass a-wrong-secret").unwrap();
@@ -56,6 +62,42 @@ fn a_missing_password_is_reported() {
     let server = TestServer::start(&["--requirepass", "the-secret"]);
     let gateway = config(&server).start();
     is_refused(&gateway, "the-secret");
+    let line = gateway.logged(REFUSED).remove(0);
+    assert!(line.contains("NOAUTH Authentication required"), "{line}");
+}
+
+#[test]
+fn a_password_for_a_server_without_one_is_reported() {
+    let server = TestServer::start(&[]);
+    let folder = crate::harness::Folder::new();
+    let path = folder.write("password", "unused-secret");
+    let store = format!("password_file = \"{}\"", path.display());
+    let gateway = config(&server).store(&store).start();
+    is_refused(&gateway, "unused-secret");
+    let line = gateway.logged(REFUSED).remove(0);
+    assert!(line.contains("without any password configured"), "{line}");
+    assert!(line.contains("from password_file"), "{line}");
+}
+
+#[test]
+fn a_line_end_after_the_password_is_ignored() {
+    let server = TestServer::start(&["--requirepass", "the-secret"]);
+    let gateway = config(&server).password("the-secret\r\n").start();
+    gateway.recovers("/many");
+    assert_eq!(gateway.logged(REFUSED).len(), 0);
+}
+
+/// A gateway with `username` is never the default user.
+#[test]
+fn a_user_without_a_password_logs_in() {
+    let server = TestServer::start(&[]);
+    server.command::<()>("ACL SETUSER gateway on >user-secret ~* +@all");
+    let gateway = config(&server).store("username = \"gateway\"").start();
+    is_refused(&gateway, "user-secret");
+    server.command::<()>("ACL SETUSER gateway nopass");
+    is_accepted(&gateway);
+    let users: String = server.command("CLIENT LIST");
+    assert!(users.contains("user=gateway"), "{users}");
 }
 
 /// The user may do only what a gateway does.

@@ -19,7 +19,7 @@ struct Pem<'a> {
 }
 
 /// Reads a certificate. `None` after an error. Checks both files, even if one of them has errors.
-pub(super) fn certificate(
+pub(in crate::config::compile) fn certificate(
     written: &file::CertificateSettings,
     cx: &mut CompileContext<'_>,
 ) -> Option<Certificate> {

@@ -6,10 +6,11 @@ use futures_util::future::join_all;
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use tracing::{error, info, warn};
 
+use super::failures::is_invalid_reply;
 use super::{INVALID_REPLY, RedisLink, TOO_SLOW};
 use crate::clock::Timestamp;
 use crate::rules::plan::PlanResult;
-use crate::store::redis::connector::{CONNECT_TIMEOUT, RedisConnection};
+use crate::store::redis::connector::{CONNECT_TIMEOUT, RedisConnection, error_text};
 use crate::store::redis::decode::{BadReply, decode};
 use crate::store::redis::encode::NO_STEPS;
 use crate::store::redis::server_clock::ServerClock;
@@ -26,6 +27,9 @@ const PROBES: u32 = 3;
 
 /// The wait after the server has refused the credentials or the certificate.
 const REFUSED_BACKOFF: Duration = Duration::from_secs(5);
+
+/// A part of the error of a server that has no password, when a gateway has one.
+const NO_PASSWORD: &str = "without any password configured";
 
 /// A connection that requests can use.
 struct OpenedConnection {
@@ -172,7 +176,8 @@ impl RedisLink {
                 ConnectFailure::Refused(reason) => {
                     if self.shared.health.is_new_refusal() {
                         let store = &self.shared.settings.address;
-                        error!(%store, %reason, "store refuses the connection");
+                        let password = self.shared.settings.password_source;
+                        error!(%store, %reason, %password, "store refuses the connection");
                     }
                     REFUSED_BACKOFF
                 }
@@ -289,11 +294,16 @@ impl From<RedisError> for ConnectFailure {
         let refused = matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
             || error.kind() == ErrorKind::AuthenticationFailed
             || error.kind() == ErrorKind::InvalidClientConfig
+            || error
+                .detail()
+                .is_some_and(|text| text.contains(NO_PASSWORD))
             || is_tls_failure(&error.to_string());
         if refused {
-            ConnectFailure::Refused(error.to_string())
+            ConnectFailure::Refused(error_text(&error))
+        } else if is_invalid_reply(error.kind()) {
+            ConnectFailure::Unreachable(INVALID_REPLY.to_owned())
         } else {
-            ConnectFailure::Unreachable(error.to_string())
+            ConnectFailure::Unreachable(error_text(&error))
         }
     }
 }

@@ -75,6 +75,8 @@ fn a_wrong_url_is_refused_with_its_cause() {
         ("redis-cluster://a/1", AddressError::ClusterDatabase),
         ("redis-sentinel://a", AddressError::Master),
         ("unix://run/redis.sock", AddressError::SocketPath),
+        ("unix:///x?foo=1", AddressError::SocketOption),
+        ("unix:///x?foo=1?db=2", AddressError::SocketOption),
     ] {
         assert_eq!(RedisAddress::parse(url), Err(cause), "{url}");
         assert!(!cause.help().is_empty());

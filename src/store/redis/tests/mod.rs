@@ -34,6 +34,7 @@ fn settings(url: &str) -> RedisSettings {
         prefix: "test:".to_owned(),
         username: None,
         password: None,
+        password_source: "none",
         authorities: None,
         client_certificate: None,
     }
