@@ -119,9 +119,10 @@ impl FaultyStore {
         &self,
         leases: &HeldLeases,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let now = self.faults.clock(now);
-        self.call(|| self.inner.renew(leases, now)).await
+        self.call(|| self.inner.renew(leases, now)).await?;
+        Ok(true)
     }
 
     /// Applies a call, or fails after [`TIMEOUT`].

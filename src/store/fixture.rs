@@ -118,8 +118,8 @@ impl StoreHandle {
     pub(super) async fn renew_leases_of(&self, plan: &Plan, at: Timestamp) {
         let (leases, now) = (plan.leases().unwrap(), self.caller_time(at));
         self.store().local().renew(&leases, at);
-        if !self.store().is_local() && self.renew_remote(&leases, now).await.is_err() {
-            self.renew_remote(&leases, now).await.unwrap();
+        if !self.store().is_local() && self.renew_remote(&leases, false, now).await.is_err() {
+            self.renew_remote(&leases, false, now).await.unwrap();
         }
     }
 

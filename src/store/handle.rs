@@ -22,7 +22,7 @@ use super::shared_plan::{self, SharedPlan};
 use super::{Remote, Store, StoreError, memory};
 use crate::clock::{Clock, Timestamp};
 use crate::decision::RuleIndex;
-use crate::limit::concurrency::{LEASE_RENEWAL, LeaseId};
+use crate::limit::concurrency::{LEASE_LIFETIME, LEASE_RENEWAL, LeaseId};
 use crate::rules::plan::{HeldLeases, Plan, PlanResult, RuleId};
 
 /// The maximum number of queued operations for a remote store, per core.
@@ -39,12 +39,20 @@ pub struct StoreHandle {
     link: Option<RedisLink>,
     queue: RefCell<VecDeque<Deferred>>,
     queued: Notify,
-    leases: RefCell<Slab<HeldLeases>>,
+    leases: RefCell<Slab<RenewedLeases>>,
     next_lease: Cell<LeaseId>,
     /// The state of [`StoreHandle::draw`], never zero.
     random: Cell<u64>,
     /// Whether this core exchanges reports and events with the fleet.
     runs_sync: Cell<bool>,
+}
+
+/// The leases of a request, and how long the remote store has them.
+#[derive(Clone)]
+struct RenewedLeases {
+    held: HeldLeases,
+    /// The end of the leases after the last renewal. `None` before the first one: the store may have refused them.
+    until: Option<Timestamp>,
 }
 
 /// Called with the result of a settlement.
@@ -186,10 +194,11 @@ impl StoreHandle {
     pub(super) async fn renew_remote(
         &self,
         leases: &HeldLeases,
+        restores: bool,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         match (&self.link, &self.store.remote) {
-            (Some(link), _) => link.renew(leases, now).await,
+            (Some(link), _) => link.renew(leases, restores, now).await,
             #[cfg(test)]
             (None, Some(Remote::Faulty(faulty))) => faulty.renew(leases, now).await,
             _ => Err(StoreError::Unavailable),
@@ -227,6 +236,10 @@ impl StoreHandle {
     /// Guards the leases that a plan takes. Called before the plan is applied: if the client disconnects during
     /// the call, the guard is dropped and releases any lease that the store has granted.
     pub fn hold(self: &Rc<Self>, leases: HeldLeases) -> LeaseGuard {
+        let leases = RenewedLeases {
+            held: leases,
+            until: None,
+        };
         let key = self.leases.borrow_mut().insert(leases);
         let handle = self.clone();
         LeaseGuard { handle, key }
@@ -332,11 +345,26 @@ impl StoreHandle {
             let leases = self.leases.borrow().get(key).cloned();
             if let Some(leases) = leases {
                 let now = self.clock.now();
-                self.store.local().renew(&leases, now);
+                self.store.local().renew(&leases.held, now);
                 if !self.store.is_local() {
-                    _ = self.renew_remote(&leases, now).await;
+                    self.renew_held(key, leases, now).await;
                 }
             }
+        }
+    }
+
+    /// Renews leases of the remote store. It may have evicted those that it had at the last renewal.
+    async fn renew_held(&self, key: usize, leases: RenewedLeases, now: Timestamp) {
+        let restores = leases.until.is_some_and(|until| now < until);
+        let renewed = self.renew_remote(&leases.held, restores, now).await;
+        let mut held = self.leases.borrow_mut();
+        let current = held.get_mut(key);
+        match current.filter(|current| current.held.id == leases.held.id) {
+            Some(current) if renewed == Ok(true) => current.until = Some(now.plus(LEASE_LIFETIME)),
+            Some(_) => {}
+            // The request has ended meanwhile. Its release may have overtaken the renewal.
+            None if restores => self.defer(|| Deferred::Release(leases.held)),
+            None => {}
         }
     }
 
@@ -345,9 +373,9 @@ impl StoreHandle {
             return;
         };
         // With a remote store, leases are local if a rule fell back to the counters of this process.
-        self.store.local().release(&leases);
+        self.store.local().release(&leases.held);
         if !self.store.is_local() {
-            self.defer(|| Deferred::Release(leases));
+            self.defer(|| Deferred::Release(leases.held));
         }
     }
 

@@ -144,24 +144,28 @@ impl RedisLink {
         Ok(())
     }
 
-    /// Extends leases.
+    /// Extends leases. With `restores`, also those that the store does not have any more. Returns whether the store has
+    /// all of them.
     pub(in crate::store) async fn renew(
         &self,
         leases: &HeldLeases,
+        restores: bool,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
+        let mut has_all = true;
         for LeasedCounter { id, key, units } in &leases.counters {
             let record = self.shared.names.record(FleetKey::new(*id, key));
             let arguments = |command: &mut Cmd| {
                 command
                     .arg(1)
                     .arg(KeyNames::leases(&record))
-                    .arg(lease_member(leases.id, *units));
+                    .arg(lease_member(leases.id, *units))
+                    .arg(u8::from(restores));
             };
             let call = self.run_script(&self.shared.renew, now, arguments);
-            self.in_time(call).await?;
+            has_all &= self.in_time(call).await? == Value::Int(1);
         }
-        Ok(())
+        Ok(has_all)
     }
 
     fn scope(&self, steps: Range<usize>, has_ended: bool, now: Timestamp) -> CallScope {

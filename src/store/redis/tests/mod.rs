@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use self::server::TestServer;
 use super::address::RedisAddress;
+use super::encode::lease_member;
+use super::key_names::{FleetKey, KeyNames};
 use super::script::LuaScript;
 use super::{RedisSettings, RedisStore};
 use crate::clock::Clock;
 use crate::limit::Algorithm;
-use crate::rules::plan::{KeyStatus, StepOp};
+use crate::rules::plan::{HeldLeases, KeyStatus, LeasedCounter, RuleId, StepOp};
 use crate::store::fixture::{Rule, limiters};
 use crate::store::{Remote, Store, StoreBounds, StoreHandle, conformance};
 
@@ -109,5 +111,47 @@ fn no_key_waits_for_a_clock_that_was_set_back() {
             let again = 61 + wait.as_secs();
             assert!(rule.takes(&*store, "k", again).await, "{name}");
         }
+    });
+}
+
+#[test]
+fn a_lease_that_the_store_has_evicted_is_restored_while_it_is_held() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let store = connected(&server).await;
+        let connect = || {
+            let client = redis::Client::open(server.url()).unwrap();
+            client.get_connection().unwrap()
+        };
+        let (mut client, mut counting) = (connect(), connect());
+        let (identity, slot) = (1, 0);
+        let id = RuleId { identity, slot };
+        let [granted, refused] = [b"granted", b"refused"].map(|key| HeldLeases {
+            id: store.next_lease(),
+            counters: smallvec::smallvec![LeasedCounter {
+                id,
+                key: key.as_slice().into(),
+                units: 1,
+            }],
+        });
+        let [granted_key, refused_key] = [b"granted", b"refused"]
+            .map(|key| KeyNames::leases(&KeyNames::new("test:").record(FleetKey::new(id, key))));
+        let mut count = |key: &[u8]| redis::cmd("ZCARD").arg(key).query::<i64>(&mut counting);
+        let member = lease_member(granted.id, 1);
+        let mut add = redis::cmd("ZADD");
+        add.arg(&granted_key).arg(1_u64 << 52).arg(member);
+        add.exec(&mut client).unwrap();
+
+        let guards = [store.hold(granted), store.hold(refused)];
+        store.renew_leases().await;
+        redis::cmd("FLUSHDB").exec(&mut client).unwrap();
+        store.renew_leases().await;
+        assert_eq!(count(&granted_key), Ok(1));
+        assert_eq!(count(&refused_key), Ok(0));
+        drop(guards);
+        store.send_queued().await;
+        assert_eq!(count(&granted_key), Ok(0));
+        store.renew_leases().await;
+        assert_eq!(count(&granted_key), Ok(0));
     });
 }
