@@ -12,6 +12,7 @@ use tracing::{error, info, warn};
 
 use super::inherited::InheritedSockets;
 use super::listener_set::{BindError, ListenerSet, PreparedSockets, SocketChanges};
+use super::snapshot_saver::log_retired;
 use super::upstream_monitor;
 use crate::clock::Timestamp;
 use crate::config::blueprint::Blueprint;
@@ -187,11 +188,7 @@ impl RunningGateway {
         let process = &self.process;
         self.current.store(snapshot.clone());
         for (rule, bans_ended) in process.retire_unused(&snapshot) {
-            if process.store.is_local() {
-                info!(%rule, bans_ended, "rule reset or removed");
-            } else {
-                info!(%rule, "rule reset or removed, its counters and bans stay in the shared store until they expire");
-            }
+            log_retired(&rule, bans_ended, &process.store);
         }
         process.metrics.reloads.succeeded();
         info!(rules, "reloaded");

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use tracing::{error, info, warn};
 
 use crate::process::{ProcessState, RunningGateway};
-use crate::store::RestoreSummary;
 use crate::store::persist::{FileLock, SnapshotError, SnapshotFile, restore};
+use crate::store::{RestoreSummary, Store};
 
 /// The interval between two saves, and the maximum loss of counters after a crash.
 const EVERY: Duration = Duration::from_secs(60);
@@ -147,7 +147,7 @@ pub(super) fn load(process: &mut ProcessState, path: &Path, secret: Option<&Path
     let now = process.clock.now();
     let rules = process.rules.get_mut().rules();
     let loaded = SnapshotFile::new(path).load(process.store_mut(), &rules, now);
-    log_outcome(&path.display(), secret, loaded);
+    log_outcome(&path.display(), &process.store, secret, loaded);
 }
 
 /// Restores the counters from the file of a handover.
@@ -155,11 +155,21 @@ pub(super) fn take(process: &mut ProcessState, file: &File, secret: Option<&Path
     let now = process.clock.now();
     let rules = process.rules.get_mut().rules();
     let taken = restore(file, process.store_mut(), &rules, now);
-    log_outcome(&"handover", secret, taken.map(Some));
+    log_outcome(&"handover", &process.store, secret, taken.map(Some));
+}
+
+/// Logs that a rule has lost its counters and bans. Those in a shared store stay.
+pub(super) fn log_retired(rule: &str, bans_ended: usize, store: &Store) {
+    if store.is_local() {
+        info!(%rule, bans_ended, "rule reset or removed");
+    } else {
+        info!(%rule, "rule reset or removed, its counters and bans stay in the shared store until they expire");
+    }
 }
 
 fn log_outcome(
     file: &dyn Display,
+    store: &Store,
     secret: Option<&Path>,
     loaded: Result<Option<RestoreSummary>, SnapshotError>,
 ) {
@@ -176,7 +186,7 @@ fn log_outcome(
                 );
             }
             for (rule, bans_ended) in &restored.unknown {
-                info!(%rule, bans_ended, "rule reset or removed");
+                log_retired(rule, *bans_ended, store);
             }
         }
         Err(error) => error!(%file, %error, "saved counters ignored"),

@@ -96,7 +96,7 @@ lint_codes! {
     EmptyInclude "empty-include"
         "A pattern of `include` matches no file."
     OpenSecret "open-secret"
-        "Other users of the machine can read or write the file with the secret."
+        "Other users of the machine can read or write the file with the secret or with the password of the store."
     FleetSecret "fleet-secret"
         "Gateways share a store but have no `server.secret_file` in common."
     KnownSuccessCacheable "known-success-cacheable"
