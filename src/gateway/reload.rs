@@ -18,6 +18,7 @@ use crate::config::blueprint::Blueprint;
 use crate::config::file::ConfigFile;
 use crate::config::{self, ConfigSource, Diagnostics};
 use crate::observe::AccessLog;
+use crate::observe::activity::{Marker, MarkerKind};
 use crate::process::{ProcessState, RunningGateway};
 use crate::snapshot::{Snapshot, StartupSettings};
 
@@ -190,6 +191,7 @@ impl RunningGateway {
             info!(%rule, bans_ended, "rule reset or removed");
         }
         process.metrics.reloads.succeeded();
+        self.mark_reload(false, "reloaded", format!("{rules} rules"));
         info!(rules, "reloaded");
     }
 
@@ -198,6 +200,18 @@ impl RunningGateway {
         self.process.metrics.reloads.failed();
         error!(file = %config.display(), "reload refused");
         refused.log_errors();
+        let first = refused.errors().next().unwrap_or_default();
+        self.mark_reload(true, "reload refused", first.to_owned());
+    }
+
+    fn mark_reload(&self, bad: bool, label: &str, text: String) {
+        self.process.activity.mark(Marker {
+            ts: self.process.clock.now(),
+            kind: MarkerKind::Reload,
+            bad,
+            label: label.to_owned(),
+            text,
+        });
     }
 
     /// Logs the addresses of new and removed listeners.
@@ -225,9 +239,14 @@ impl RunningGateway {
 impl RejectedConfig {
     /// Logs each error on its own line.
     pub fn log_errors(&self) {
-        for line in self.0.lines().filter(|line| line.contains(": error: ")) {
+        for line in self.errors() {
             error!(error = line, "configuration");
         }
+    }
+
+    /// Returns the first line of each error.
+    fn errors(&self) -> impl Iterator<Item = &str> {
+        self.0.lines().filter(|line| line.contains(": error: "))
     }
 }
 

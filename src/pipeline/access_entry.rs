@@ -17,6 +17,7 @@ use crate::expr::{FieldFacts, FieldId, ScalarValue, ValueType};
 use crate::facts::{ClientConnection, ClientStanding, FactsView, RequestFacts, version_name};
 use crate::observe::ListenerMetrics;
 use crate::observe::access::{AccessEnd, AccessLog, AccessRecord, CredentialRecord, LoggedField};
+use crate::observe::activity::ActionClass;
 use crate::snapshot::{KeyField, Snapshot};
 
 /// Builds the entry of a request that was evaluated.
@@ -122,6 +123,7 @@ pub fn log_unreadable(
     status: u16,
 ) {
     metrics.unread(status);
+    core.activity.count(ActionClass::Own, None);
     let snapshot = core.snapshot();
     let Some(access) = &snapshot.access else {
         return;
@@ -170,7 +172,7 @@ fn bare<'a>(
 }
 
 /// Returns a header, or a hash of it if it is secret.
-fn header<'a>(
+pub fn header<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
     snapshot: &Snapshot,

@@ -3,7 +3,7 @@
 //! A store knows nothing of requests, expressions or actions. Every kind of store returns equal results and runs
 //! the `conformance` test suite. Each core uses the store through a [`StoreHandle`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -303,6 +303,15 @@ impl Store {
         evictions
     }
 
+    /// Returns the number of bans in force at `now` per rule that has any. Reads every ban.
+    pub fn ban_counts(&self, now: Timestamp) -> HashMap<RuleId, usize> {
+        let mut counts = HashMap::new();
+        for ban in self.local.bans(now) {
+            *counts.entry(ban.id).or_default() += 1;
+        }
+        counts
+    }
+
     /// Returns the bans in force at `now`, sorted by their end.
     pub fn bans(&self, now: Timestamp) -> Vec<BanEntry> {
         self.local.bans(now)
@@ -318,6 +327,11 @@ impl StoreBounds {
             max_keys,
             max_log_bytes: 64 << 20,
         }
+    }
+
+    /// Returns the maximum number of bans and past offences.
+    pub fn max_bans(&self) -> usize {
+        (self.max_keys / 4).max(1)
     }
 }
 

@@ -103,7 +103,7 @@ impl MemoryStore {
                 .map(|_| Shard::new(buckets.div_ceil(shards)))
                 .collect(),
             counter_room: SlotCapacity::of(max_keys),
-            ban_room: SlotCapacity::of((max_keys / 4).max(1)),
+            ban_room: SlotCapacity::of(bounds.max_bans()),
             budgets: MemoryBudgets::of(bounds.max_log_bytes),
             counters_evicted: AtomicU64::new(0),
             bans_evicted: AtomicU64::new(0),
