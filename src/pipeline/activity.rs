@@ -36,7 +36,7 @@ impl RequestContext<'_, '_> {
         let activity = &self.state.core.activity;
         let scene = || BanScene::of(self.facts, self.snapshot(), None);
         record_started_bans(activity, self.snapshot(), (plan, result), scene);
-        activity.count_keys(plan, || self.sample(None));
+        activity.count_keys(plan, result, || self.sample(None));
         if self.decision.decided_by.is_some() || self.decision.queued.is_some() {
             self.record_evidence(evaluation);
         }

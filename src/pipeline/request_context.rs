@@ -140,7 +140,7 @@ impl RequestContext<'_, '_> {
             record_started_bans(activity, snapshot, settled, scene);
         }
         let sample = || self.sample(Some(response.status));
-        activity.count_keys(&settlement.plan, sample);
+        activity.count_keys(&settlement.plan, &settlement.result, sample);
     }
 
     /// Starts the response. The access log entry is written when it has ended.

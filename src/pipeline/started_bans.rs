@@ -60,7 +60,7 @@ impl<'a> BanScene<'a> {
             status: self.status,
             user_agent: self.user_agent.as_deref(),
         };
-        cause.sentence()
+        cause.to_text()
     }
 }
 

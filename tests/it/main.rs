@@ -9,6 +9,7 @@
 )]
 
 mod actions;
+mod activity;
 mod bodies;
 mod browser;
 mod challenge;

@@ -342,6 +342,8 @@ fn secrets_never_appear_in_plain_text() {
     assert_eq!(bans.len(), 2, "a ban is told once: {bans:?}");
     assert!(bans[0].contains("rule=by-cookie"), "{bans:?}");
     assert!(bans[1].contains("rule=by-key"), "{bans:?}");
+    let cause = "count=2 cause=\"2 × GET /login in 1 h";
+    assert!(bans[0].contains(cause), "{bans:?}");
     for text in [access, process.logged_raw("").join("\n")] {
         for secret in SECRETS {
             assert!(!text.contains(secret), "{secret} in {text}");

@@ -1,6 +1,6 @@
 //! The memory of the process: merges the batches of all cores, and serves the admin API.
 //!
-//! Cores only push into an inbox, whose lock nobody holds for long. [`ActivityHub::collect`] and
+//! Cores only push into an inbox, whose lock is never held for long. [`ActivityHub::collect`] and
 //! [`ActivityHub::tick`] do the work on a thread that serves no requests.
 
 use std::sync::Arc;
@@ -147,6 +147,9 @@ impl ActivityHub {
     /// Queues decisions for the streams. Each decision is serialized once.
     fn show(&self, shown: &ShownDecisions, elapsed: Duration) {
         let streams = self.streams.lock().clone();
+        if streams.is_empty() {
+            return;
+        }
         let decisions = &shown.decisions;
         let mut texts: Vec<Option<Arc<str>>> = vec![None; decisions.len()];
         let mut json = |index: usize| {

@@ -34,7 +34,7 @@ pub struct BanCause<'a> {
 
 impl BanCause<'_> {
     /// Returns the sentence, such as `6 × POST /login 401 in 10 s, python-requests/2.32`.
-    pub fn sentence(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut out = Vec::with_capacity(MAX_CAUSE);
         if self.counts_requests {
             show(&mut out, format_args!("{} × ", self.count));
@@ -106,11 +106,8 @@ mod tests {
 
     #[test]
     fn a_cause_names_the_requests_and_the_client() {
-        let sentence = LOGIN.sentence();
-        assert_eq!(
-            sentence,
-            "6 × POST /login 401 in 10 s, python-requests/2.32"
-        );
+        let text = LOGIN.to_text();
+        assert_eq!(text, "6 × POST /login 401 in 10 s, python-requests/2.32");
         let early = BanCause {
             count: 900,
             counts_requests: false,
@@ -119,12 +116,12 @@ mod tests {
             user_agent: None,
             ..LOGIN
         };
-        assert_eq!(early.sentence(), "900 units, last POST /login in 1 h");
+        assert_eq!(early.to_text(), "900 units, last POST /login in 1 h");
         let in_flight = BanCause {
             period: None,
             ..early
         };
-        assert!(in_flight.sentence().ends_with(" in flight"));
+        assert!(in_flight.to_text().ends_with(" in flight"));
     }
 
     #[test]
@@ -134,9 +131,9 @@ mod tests {
             user_agent: Some(&[0; 10_000]),
             ..LOGIN
         };
-        let sentence = hostile.sentence();
-        assert!(sentence.starts_with("6 × POST /\\u{001b}[2J\\n 401"));
-        assert!(sentence.len() <= MAX_CAUSE);
-        assert!(!sentence.contains(|c: char| c.is_control()));
+        let text = hostile.to_text();
+        assert!(text.starts_with("6 × POST /\\u{001b}[2J\\n 401"));
+        assert!(text.len() <= MAX_CAUSE);
+        assert!(!text.contains(|c: char| c.is_control()));
     }
 }

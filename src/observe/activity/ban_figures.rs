@@ -90,7 +90,7 @@ impl BanLedger {
         }
     }
 
-    /// Inserts a ban. If there is no space, the tenth of the bans that end first makes room.
+    /// Inserts a ban. If there is no space, the tenth of the bans that end first is removed.
     pub(super) fn insert(&mut self, id: BanId, figures: BanFigures) {
         if self.bans.len() >= self.max_bans && !self.bans.contains_key(&id) {
             let mut ends: Vec<Timestamp> = self.bans.values().map(|ban| ban.until).collect();

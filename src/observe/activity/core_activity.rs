@@ -15,7 +15,7 @@ use super::core_batch::{BanStart, CoreBatch};
 use super::decision_record::DecisionRecord;
 use super::key_hits::KeySampler;
 use crate::clock::Timestamp;
-use crate::rules::{Plan, RuleId};
+use crate::rules::{Plan, PlanResult, RuleId};
 
 /// The time between two batches while no stream is open.
 const USUAL_INTERVAL: Duration = Duration::from_secs(1);
@@ -70,17 +70,17 @@ impl CoreActivity {
         }
     }
 
-    /// Records the keys that `plan` counts, of all requests or of a sample. `sample` is called for few requests, and
-    /// returns the request as JSON.
+    /// Records the keys that `plan` counts, of all requests or of a sample. `result` is empty if it is not known yet.
+    /// `sample` is called for few requests, and returns the request as JSON.
     #[inline]
-    pub fn count_keys(&self, plan: &Plan, sample: impl FnOnce() -> Arc<str>) {
+    pub fn count_keys(&self, plan: &Plan, result: &PlanResult, sample: impl FnOnce() -> Arc<str>) {
         if !plan.steps.is_empty() && self.sampler.is_due() {
-            self.record_keys(plan, sample);
+            self.record_keys(plan, result, sample);
         }
     }
 
     #[inline(never)]
-    fn record_keys(&self, plan: &Plan, sample: impl FnOnce() -> Arc<str>) {
+    fn record_keys(&self, plan: &Plan, result: &PlanResult, sample: impl FnOnce() -> Arc<str>) {
         if !plan.steps.iter().any(|step| step.op.counts()) {
             return;
         }
@@ -88,7 +88,7 @@ impl CoreActivity {
             let keys = &mut batch.keys;
             let weight = self.sampler.weight(keys);
             let sample = self.sampler.is_sample(keys).then(sample);
-            keys.record(plan, weight, sample);
+            keys.record(plan, result, weight, sample);
         }
     }
 

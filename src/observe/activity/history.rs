@@ -1,6 +1,6 @@
 //! The last 15 minutes in steps of five seconds. Each step takes `12 + 2 × rules` numbers of four bytes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ pub(super) struct RuleStep {
 // === impl History ===
 
 impl History {
-    /// Adds the requests of the time `elapsed` since the previous call.
+    /// Adds the requests of the time `elapsed` since the previous call. Other rules than `rules` are forgotten.
     pub(super) fn add(
         &mut self,
         actions: &[u64; ActionClass::COUNT],
@@ -83,21 +83,12 @@ impl History {
         for (ring, count) in self.actions.iter_mut().zip(actions) {
             ring.add(*count, passed);
         }
-        for rule in rules
-            .iter()
-            .filter(|rule| !self.rules.contains_key(&rule.name))
-            .collect::<Vec<_>>()
-        {
-            self.rules.insert(rule.name.clone(), RuleRings::default());
-        }
-        for (name, rings) in &mut self.rules {
-            let step = rules.iter().find(|step| step.name == *name);
-            rings
-                .matched
-                .add(step.map_or(0, |step| step.matched), passed);
-            rings
-                .mitigated
-                .add(step.map_or(0, |step| step.mitigated), passed);
+        let names: HashSet<&str> = rules.iter().map(|rule| &*rule.name).collect();
+        self.rules.retain(|name, _| names.contains(&**name));
+        for rule in rules {
+            let rings = self.rules.entry(rule.name.clone()).or_default();
+            rings.matched.add(rule.matched, passed);
+            rings.mitigated.add(rule.mitigated, passed);
         }
     }
 
@@ -235,7 +226,9 @@ mod tests {
         history.add(&blocks(0), &[step("a", 5, 5), step("b", 5, 5)], SECOND);
         history.keep_rules(&["b"]);
         assert_eq!(history.view(5, NOW).rules.len(), 1);
-        history.add(&blocks(0), &[], SECOND);
+        history.add(&blocks(0), &[step("b", 0, 0)], SECOND);
         assert_eq!(history.view(5, NOW).rules[0].matched_per_s, [2.5]);
+        history.add(&blocks(0), &[], SECOND);
+        assert!(history.view(5, NOW).rules.is_empty());
     }
 }

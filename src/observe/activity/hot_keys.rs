@@ -191,7 +191,7 @@ impl KeyWeight {
 
 #[cfg(test)]
 mod tests {
-    use super::super::key_hits::tests::plan;
+    use super::super::key_hits::tests::{add, plan};
     use super::*;
 
     const RULE: RuleId = RuleId {
@@ -202,7 +202,7 @@ mod tests {
     fn batch(keys: impl IntoIterator<Item = u32>, weight: u32) -> KeyHits {
         let mut hits = KeyHits::default();
         for key in keys {
-            hits.record(&plan(RULE, &key.to_be_bytes()), weight, None);
+            add(&mut hits, &plan(RULE, &key.to_be_bytes()), weight, None);
         }
         hits
     }
@@ -258,7 +258,12 @@ mod tests {
         for key in 0..200u32 {
             let sample: Arc<str> = format!("{{\"n\":{key}}}").into();
             let weight = 200 - key;
-            hits.record(&plan(RULE, &key.to_be_bytes()), weight, Some(sample));
+            add(
+                &mut hits,
+                &plan(RULE, &key.to_be_bytes()),
+                weight,
+                Some(sample),
+            );
         }
         hot.add(&hits);
         let hottest = hot.hottest(RULE, 200);

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::rules::{Plan, RuleId};
+use crate::rules::{Plan, PlanResult, RuleId};
 
 /// The number of requests that a core records per second, after it has adapted to the traffic.
 const BUDGET: u32 = 2048;
@@ -72,13 +72,22 @@ pub(super) struct KeySampler {
 // === impl KeyHits ===
 
 impl KeyHits {
-    /// Records the keys that `plan` charges. `sample` is the request, if it was chosen as a sample.
-    pub(super) fn record(&mut self, plan: &Plan, weight: u32, sample: Option<Arc<str>>) {
+    /// Records the keys that `plan` counts, up to the step that ended evaluation. A key is also recorded if the request
+    /// was refused and therefore not charged. `sample` is the request, if it was chosen as a sample.
+    pub(super) fn record(
+        &mut self,
+        plan: &Plan,
+        result: &PlanResult,
+        weight: u32,
+        sample: Option<Arc<str>>,
+    ) {
         self.requests = self.requests.saturating_add(1);
         self.samples.extend(sample.iter().cloned());
         let sample = sample.map_or(0, |_| self.samples.len() as u32);
-        for step in plan.steps.iter().filter(|step| step.op.counts()) {
-            if step.candidate || step.only_total {
+        let end = plan.ending_step(result).map(usize::from);
+        let reached = end.map_or(plan.steps.len(), |end| end + 1);
+        for step in plan.steps.iter().take(reached) {
+            if !step.op.counts() || step.candidate || step.only_total {
                 continue;
             }
             let key = plan.key(step);

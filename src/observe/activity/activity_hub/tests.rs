@@ -8,6 +8,7 @@ use super::super::tick::tests::figures;
 use super::super::{BanStart, CoreActivity, DecidedKey, MarkerKind, RuleFigures};
 use super::*;
 use crate::clock::ManualClock;
+use crate::rules::PlanResult;
 
 const SECOND: Duration = Duration::from_secs(1);
 const RULE: RuleId = RuleId {
@@ -196,7 +197,10 @@ fn a_ban_has_figures_until_it_ends() {
 fn a_removed_rule_leaves_nothing_but_its_decisions() {
     let stage = Stage::new();
     let rule: Arc<str> = "login".into();
-    stage.core.count_keys(&plan(RULE, b"k"), || "{}".into());
+    let result = PlanResult::default();
+    stage
+        .core
+        .count_keys(&plan(RULE, b"k"), &result, || "{}".into());
     stage.ban(&rule, 7);
     stage.block(&rule, [192, 0, 2, 1]);
     stage.pass(&[figures("login", 1, 1)]);

@@ -3,7 +3,9 @@
 use super::*;
 use crate::decision::RuleIndex;
 use crate::limit::{Algorithm, Limiter};
-use crate::rules::plan::{BanLength, OnStoreFailure, Step, StepOp, StoreMode};
+use crate::rules::plan::{
+    BanLength, KeyStatus, OnStoreFailure, Step, StepOp, StepResult, StoreMode,
+};
 
 const RULE: RuleId = RuleId {
     identity: 7,
@@ -35,6 +37,16 @@ pub(in crate::observe::activity) fn plan(rule: RuleId, key: &[u8]) -> Plan {
     plan
 }
 
+/// Records a request that no rule stops.
+pub(in crate::observe::activity) fn add(
+    hits: &mut KeyHits,
+    plan: &Plan,
+    weight: u32,
+    sample: Option<Arc<str>>,
+) {
+    hits.record(plan, &PlanResult::default(), weight, sample);
+}
+
 /// Sends `requests` through a sampler; returns what it records.
 fn record(sampler: &KeySampler, requests: u32) -> KeyHits {
     let mut hits = KeyHits::default();
@@ -43,7 +55,7 @@ fn record(sampler: &KeySampler, requests: u32) -> KeyHits {
             let weight = sampler.weight(&hits);
             let sample = sampler.is_sample(&hits).then(|| "{}".into());
             // Two keys that take turns.
-            hits.record(&plan(RULE, &[(n % 2) as u8]), weight, sample);
+            add(&mut hits, &plan(RULE, &[(n % 2) as u8]), weight, sample);
         }
     }
     hits
@@ -109,20 +121,44 @@ fn steps_that_charge_nothing_are_not_recorded() {
     let mut candidate = plan(RULE, b"k");
     candidate.steps[0].candidate = true;
     let mut hits = KeyHits::default();
-    hits.record(&peek, 1, None);
-    hits.record(&candidate, 1, None);
+    add(&mut hits, &peek, 1, None);
+    add(&mut hits, &candidate, 1, None);
     assert_eq!(hits.iter().count(), 0);
+}
+
+#[test]
+fn only_the_steps_that_a_request_reached_are_recorded() {
+    let mut all = plan(RULE, b"k");
+    let later = RuleId {
+        identity: 8,
+        slot: 2,
+    };
+    let step = all.steps[0].clone();
+    all.steps.push(Step { id: later, ..step });
+    let recorded = |status| {
+        let result = PlanResult {
+            steps: [StepResult::without_counter(0, status)]
+                .into_iter()
+                .collect(),
+            ..PlanResult::default()
+        };
+        let mut hits = KeyHits::default();
+        hits.record(&all, &result, 1, None);
+        hits.iter().map(|hit| hit.rule).collect::<Vec<_>>()
+    };
+    assert_eq!(recorded(KeyStatus::Within), [RULE, later]);
+    assert_eq!(recorded(KeyStatus::Over), [RULE]);
 }
 
 #[test]
 fn the_bytes_of_a_batch_are_bounded() {
     let mut hits = KeyHits::default();
     let long = plan(RULE, &[7; 5000]);
-    (0..100_000).for_each(|_| hits.record(&long, 1, None));
+    (0..100_000).for_each(|_| add(&mut hits, &long, 1, None));
     assert!(hits.keys.len() <= MAX_BYTES);
     assert!(hits.iter().all(|hit| hit.key == [7; MAX_KEY]));
     let short = plan(RULE, b"k");
     let mut hits = KeyHits::default();
-    (0..100_000).for_each(|_| hits.record(&short, 1, None));
+    (0..100_000).for_each(|_| add(&mut hits, &short, 1, None));
     assert_eq!(hits.hits.len(), MAX_HITS);
 }
