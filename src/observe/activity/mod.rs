@@ -2,8 +2,8 @@
 //! hottest keys, and the figures of bans.
 //!
 //! Each core records into a [`CoreActivity`] without locks and without shared atomics. Once per second, or five times
-//! while an event stream is open, it hands a [`CoreBatch`](core_batch::CoreBatch) to the [`ActivityHub`]. A thread that
-//! serves no requests merges the batches and makes a [`Tick`] each second. Nothing here makes decisions.
+//! while an event stream is open, it hands a batch to the [`ActivityHub`]. A thread that serves no requests merges the
+//! batches and makes a [`Tick`] each second. Nothing here makes decisions.
 //!
 //! Memory is bounded, whatever clients send:
 //!
