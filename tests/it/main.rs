@@ -10,6 +10,7 @@
 
 mod actions;
 mod activity;
+mod admin;
 mod bodies;
 mod browser;
 mod challenge;
