@@ -3,6 +3,7 @@
 //! Pure. It never waits, counts or responds: it returns which counters to use and reads the store's
 //! results. Live traffic and every tool call these functions.
 
+mod ban_id;
 mod body_need;
 mod candidate_step;
 mod compiled_rule;
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
+pub use self::ban_id::{BanId, KeyDigest};
 use self::body_need::BodyNeed;
 use self::compiled_rule::CompiledRule;
 use self::index::{IndexCost, PrefilterIndex, needs};

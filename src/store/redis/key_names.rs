@@ -9,9 +9,9 @@ use std::hash::{Hash, Hasher};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sha2::{Digest as _, Sha256};
 
 use crate::rules::plan::RuleId;
+use crate::rules::{BanId, KeyDigest};
 
 /// The version of the records. A gateway never reads the records of another version.
 const RECORD_VERSION: &str = "1";
@@ -91,12 +91,7 @@ impl KeyNames {
 impl NameHash {
     /// Hashes a counter key.
     pub(in crate::store) fn of(key: &[u8]) -> Self {
-        let digest = Sha256::digest(key);
-        let mut hash = [0; HASH_BYTES];
-        for (byte, digested) in hash.iter_mut().zip(digest) {
-            *byte = digested;
-        }
-        Self(hash)
+        Self(KeyDigest::of(key).0)
     }
 
     /// The bytes of the hash.
@@ -133,6 +128,19 @@ impl FleetKey {
             identity: id.identity,
             hash: NameHash::of(key),
         }
+    }
+
+    /// The counter of the key with the ban `id`, which is one of the rule with this identity.
+    pub(in crate::store) fn of_ban(identity: u64, id: BanId) -> Self {
+        Self {
+            identity,
+            hash: NameHash(id.key_digest(identity).0),
+        }
+    }
+
+    /// The id of a ban of the key.
+    pub(in crate::store) fn ban_id(&self) -> BanId {
+        BanId::of_digest(self.identity, KeyDigest(self.hash.0))
     }
 
     /// An index of at most `mask`, which is one less than a power of two. Other parts of the hash choose a slot
