@@ -18,7 +18,7 @@ use crate::decision::{Decision, RuleEventKind};
 use crate::facts::RequestFacts;
 use crate::rules::{KeyStatus, Plan, PlanResult};
 use crate::snapshot::Snapshot;
-use crate::store::OnSettled;
+use crate::store::{ListedBan, OnSettled, StoreHandle};
 
 /// A request without a response. If it is dropped in this state, the client has disconnected or the gateway has
 /// stopped or panicked, and the access log records that.
@@ -100,7 +100,7 @@ impl RequestContext<'_, '_> {
             .decide(self.facts, self.now, &mut evaluation, &mut self.decision)
             .await;
         self.state.hold_leases(evaluation.leases.take());
-        log_started_bans(self.snapshot(), &evaluation.plan, &evaluation.result);
+        self.report_started_bans(&evaluation);
     }
 
     /// Counts the response, and adds the quota headers' values to the decision.
@@ -112,8 +112,8 @@ impl RequestContext<'_, '_> {
         let facts = self.facts.with_response(&response);
         let mut settlement = Evaluation::default();
         let on_settled = || -> OnSettled {
-            let snapshot = self.state.snapshot.clone();
-            Box::new(move |plan, result| log_started_bans(&snapshot, plan, result))
+            let state = (self.state.snapshot.clone(), self.state.core.store.clone());
+            Box::new(move |plan, result| report_started_bans(&state.0, &state.1, plan, result))
         };
         let phase = ResponsePhase {
             facts: &facts,
@@ -122,8 +122,13 @@ impl RequestContext<'_, '_> {
         };
         let engine = self.engine();
         if engine.settle(&phase, &mut settlement, &mut self.decision, on_settled) {
-            log_started_bans(self.snapshot(), &settlement.plan, &settlement.result);
+            self.report_started_bans(&settlement);
         }
+    }
+
+    fn report_started_bans(&self, evaluation: &Evaluation) {
+        let store = &self.state.core.store;
+        report_started_bans(self.snapshot(), store, &evaluation.plan, &evaluation.result);
     }
 
     /// Starts the response. The access log entry is written when it has ended.
@@ -197,8 +202,8 @@ impl Drop for RequestContext<'_, '_> {
     }
 }
 
-/// Logs each ban that started in `result`.
-fn log_started_bans(snapshot: &Snapshot, plan: &Plan, result: &PlanResult) {
+/// Logs each ban that started in `result`, and adds it to the fleet's list of bans.
+fn report_started_bans(snapshot: &Snapshot, store: &StoreHandle, plan: &Plan, result: &PlanResult) {
     for step_result in &result.steps {
         let KeyStatus::Banned {
             until,
@@ -223,5 +228,10 @@ fn log_started_bans(snapshot: &Snapshot, plan: &Plan, result: &PlanResult) {
             until = %Rfc3339(until),
             "banned"
         );
+        if !store.store().is_local() {
+            let mut ban = ListedBan::started(step.id, plan.key(step), until, result.at);
+            ban.offence = result.offence(step_result.step);
+            store.index_started_ban(ban, rule.key.list(plan.key(step), &hash).into());
+        }
     }
 }

@@ -25,6 +25,9 @@ const LOG_SUFFIX: &[u8] = b":log";
 /// The suffix of a sorted set of leases.
 const LEASES_SUFFIX: &[u8] = b":leases";
 
+/// The suffix of the hash of what is known of the bans of a rule.
+const KNOWN_SUFFIX: &[u8] = b":known";
+
 /// The names of all keys with one prefix.
 #[derive(Clone, Debug)]
 pub(super) struct KeyNames {
@@ -75,6 +78,21 @@ impl KeyNames {
             .map(|name| format!("{}{{fleet}}{name}", self.prefix).into_bytes())
     }
 
+    /// The names of the index of the bans of a rule: the sorted set of their ends, and the hash of what is known of
+    /// each. The indexes of all rules share a Cluster slot.
+    pub(super) fn index(&self, identity: u64) -> [Vec<u8>; 2] {
+        let mut rule = [0; 11];
+        encode(&identity.to_be_bytes(), &mut rule);
+        let ends = [self.prefix.as_bytes(), b"{bans}", &rule].concat();
+        let known = [&ends[..], KNOWN_SUFFIX].concat();
+        [ends, known]
+    }
+
+    /// The name of the hash of exemptions.
+    pub(super) fn exemptions(&self) -> Vec<u8> {
+        format!("{}{{exemptions}}", self.prefix).into_bytes()
+    }
+
     /// The name of the list of a `sliding_log` whose record is `record`.
     pub(super) fn log(record: &[u8]) -> Vec<u8> {
         [record, LOG_SUFFIX].concat()
@@ -95,7 +113,7 @@ impl NameHash {
     }
 
     /// The bytes of the hash.
-    pub(super) fn to_bytes(self) -> [u8; HASH_BYTES] {
+    pub(in crate::store) fn to_bytes(self) -> [u8; HASH_BYTES] {
         self.0
     }
 
