@@ -33,10 +33,8 @@ pub fn of(
         header(facts.headers, &USER_AGENT, snapshot),
         header(facts.headers, &REFERER, snapshot),
     );
-    let rule = request.decision.decided_by.and_then(|decided_by| {
-        let name: &str = &snapshot.rules.get(decided_by.rule)?.name;
-        Some((name, decided_by.name()))
-    });
+    let decided_by = request.decision.decided_by;
+    let rule = decided_by.and_then(|decided_by| snapshot.rules.get(decided_by.rule));
     let country = facts.country().map(|code| String::from_utf8_lossy(code));
     let key_fields: SmallVec<[_; 4]> = snapshot
         .settings
@@ -50,8 +48,8 @@ pub fn of(
         country: country.as_deref(),
         upstream: handled.upstream.as_deref(),
         upstream_duration: handled.upstream_latency,
-        rule: rule.map(|(name, _)| name),
-        action: rule.map(|(_, action)| action),
+        rule: rule.map(|rule| &*rule.name),
+        action: request.decision.action_name(),
         held: request.held(),
         user_agent: user_agent.as_deref(),
         referer: referer.as_deref(),

@@ -33,10 +33,10 @@ impl RequestContext<'_, '_> {
     /// Records the keys that the request counts, the bans that it starts and the key by which a rule decides it.
     pub(super) fn record_evaluation(&mut self, evaluation: &Evaluation) {
         let (plan, result) = (&evaluation.plan, &evaluation.result);
-        let activity = &self.state.core.activity;
+        let core = &self.state.core;
         let scene = || BanScene::of(self.facts, self.snapshot(), None);
-        record_started_bans(activity, self.snapshot(), (plan, result), scene);
-        activity.count_keys(plan, result, || self.sample(None));
+        record_started_bans(core, self.snapshot(), (plan, result), scene);
+        core.activity.count_keys(plan, result, || self.sample(None));
         if self.decision.decided_by.is_some() || self.decision.queued.is_some() {
             self.record_evidence(evaluation);
         }
@@ -141,10 +141,10 @@ impl RequestContext<'_, '_> {
         evidence: Option<&RuleEvidence>,
     ) -> DecisionRecord {
         let hash = |bytes: &[u8]| self.snapshot().redactor.hash(bytes);
-        let key = evidence.map(|evidence| rule.key.describe(&evidence.key, &hash));
+        let key = evidence.map(|evidence| rule.key.list(&evidence.key, &hash).into());
         DecisionRecord {
             rule: Some(rule.name.clone()),
-            key: key.map(|key| cut_text(&key, MAX_TEXT).into()),
+            key,
             banned: evidence.is_some_and(|evidence| evidence.is_banned),
             count: evidence.and_then(|evidence| evidence.count),
             limit: evidence.and_then(|evidence| evidence.limit),

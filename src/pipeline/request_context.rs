@@ -122,10 +122,10 @@ impl RequestContext<'_, '_> {
         let scene = || BanScene::of(request, snapshot, Some(response.status));
         let on_settled = || -> OnSettled {
             let (scene, snapshot) = (scene().into_owned(), state.snapshot.clone());
-            let activity = state.core.activity.clone();
+            let core = state.core.clone();
             Box::new(move |plan, result| {
                 let is_known = || scene.clone();
-                record_started_bans(&activity, &snapshot, (plan, result), is_known);
+                record_started_bans(&core, &snapshot, (plan, result), is_known);
             })
         };
         let phase = ResponsePhase {
@@ -137,7 +137,7 @@ impl RequestContext<'_, '_> {
         let activity = &state.core.activity;
         if engine.settle(&phase, &mut settlement, &mut self.decision, on_settled) {
             let settled = (&settlement.plan, &settlement.result);
-            record_started_bans(activity, snapshot, settled, scene);
+            record_started_bans(&state.core, snapshot, settled, scene);
         }
         let sample = || self.sample(Some(response.status));
         activity.count_keys(&settlement.plan, &settlement.result, sample);

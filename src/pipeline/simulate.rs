@@ -72,7 +72,8 @@ pub struct Simulation {
 pub struct SimulationReport {
     /// The outcome.
     pub outcome: SimulatedOutcome,
-    /// The rule and the action that the access log would show.
+    /// The rule and the action that the access log would show. `None` also for a request that an exemption lets pass:
+    /// its outcome is `Allow`.
     pub decided_by: Option<(Arc<str>, &'static str)>,
     /// How long the request would be held.
     pub held: Duration,

@@ -8,11 +8,13 @@ use tracing::info;
 
 use super::access_entry;
 use super::activity::units_with;
+use super::core::CoreState;
 use crate::clock::Rfc3339;
 use crate::facts::RequestFacts;
-use crate::observe::activity::{BanCause, BanStart, CoreActivity, shortened};
+use crate::observe::activity::{BanCause, BanStart, shortened};
 use crate::rules::{KeyStatus, Plan, PlanResult, Rule, RuleCost, Step};
 use crate::snapshot::Snapshot;
+use crate::store::ListedBan;
 
 /// The request that may start a ban, as far as the cause shows it.
 #[derive(Clone, Debug)]
@@ -66,7 +68,7 @@ impl<'a> BanScene<'a> {
 
 /// Logs and records each ban that started in the result of a plan. `scene` is called only if one did.
 pub fn record_started_bans<'a>(
-    activity: &CoreActivity,
+    core: &CoreState,
     snapshot: &Snapshot,
     (plan, result): (&Plan, &PlanResult),
     scene: impl Fn() -> BanScene<'a>,
@@ -89,24 +91,44 @@ pub fn record_started_bans<'a>(
             .reading
             .map_or(step.cost, |reading| units_with(step, reading));
         let cause = scene().cause(rule, step, count);
-        let hash = |bytes: &[u8]| snapshot.redactor.hash(bytes);
-        let key = rule.key.describe(plan.key(step), &hash);
-        info!(
-            rule = %rule.name,
-            %key,
-            action = %rule.action.name(),
-            dry_run = rule.dry_run,
-            until = %Rfc3339(until),
-            count,
-            %cause,
-            "banned"
-        );
-        activity.start_ban(&rule.name, || BanStart {
-            rule: step.id,
-            name: rule.name.clone(),
-            key: plan.key(step).into(),
-            until,
-            cause: cause.into(),
-        });
+        let ban = ListedBan {
+            offence: result.offence(step_result.step),
+            cause: Some(cause.into()),
+            ..ListedBan::started(step.id, plan.key(step), until, result.at)
+        };
+        record_started_ban(core, snapshot, (rule, plan.key(step)), ban, count);
+    }
+}
+
+/// Logs a ban, records why it started, and adds it to the fleet's list of bans.
+fn record_started_ban(
+    core: &CoreState,
+    snapshot: &Snapshot,
+    (rule, key): (&Rule, &[u8]),
+    ban: ListedBan,
+    count: u64,
+) {
+    let hash = |bytes: &[u8]| snapshot.redactor.hash(bytes);
+    let cause = ban.cause.as_deref().unwrap_or_default();
+    info!(
+        rule = %rule.name,
+        key = %rule.key.describe(key, &hash),
+        action = %rule.action.name(),
+        dry_run = rule.dry_run,
+        until = %Rfc3339(ban.until),
+        count,
+        %cause,
+        "banned"
+    );
+    core.activity.start_ban(&rule.name, || BanStart {
+        rule: ban.rule,
+        name: rule.name.clone(),
+        key: key.into(),
+        until: ban.until,
+        cause: cause.into(),
+    });
+    if !core.store.store().is_local() {
+        core.store
+            .index_started_ban(ban, rule.key.list(key, &hash).into());
     }
 }

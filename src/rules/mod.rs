@@ -15,6 +15,7 @@ mod index;
 mod jitter;
 pub mod key;
 pub mod key_buffer;
+mod key_text;
 pub mod plan;
 mod planner;
 mod quota;
@@ -35,6 +36,7 @@ use self::body_need::BodyNeed;
 use self::compiled_rule::CompiledRule;
 use self::index::{IndexCost, PrefilterIndex, needs};
 pub use self::key::{Key, KeyPart, MissingPart};
+pub use self::key_text::{KeyTextError, cut_text};
 pub use self::plan::{
     BanLength, HeldLeases, KeyStatus, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp,
     StepResult, StoreMode,

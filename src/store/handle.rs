@@ -17,13 +17,14 @@ use slab::Slab;
 use tokio::sync::Notify;
 
 use super::fleet::{AsyncCounters, FleetSync};
-use super::redis::{FleetKey, NameHash, RedisLink, UnbanEvent};
+use super::index_queue::{FailedChanges, IndexChange};
+use super::redis::RedisLink;
 use super::shared_plan::{self, SharedPlan};
-use super::{Remote, Store, StoreError, memory};
+use super::{Remote, Store, StoreError};
 use crate::clock::{Clock, Timestamp};
 use crate::decision::RuleIndex;
 use crate::limit::concurrency::{LEASE_RENEWAL, LeaseId};
-use crate::rules::plan::{HeldLeases, Plan, PlanResult, RuleId};
+use crate::rules::plan::{HeldLeases, Plan, PlanResult};
 
 /// The maximum number of queued operations for a remote store, per core.
 const QUEUE_LIMIT: usize = 1024;
@@ -33,10 +34,10 @@ const MAX_SENDING: usize = 32;
 
 /// One core's access to the store.
 pub struct StoreHandle {
-    store: Arc<Store>,
+    pub(super) store: Arc<Store>,
     clock: Clock,
     /// The connection to the remote store.
-    link: Option<RedisLink>,
+    pub(super) link: Option<RedisLink>,
     queue: RefCell<VecDeque<Deferred>>,
     queued: Notify,
     leases: RefCell<Slab<HeldLeases>>,
@@ -47,6 +48,8 @@ pub struct StoreHandle {
     runs_sync: Cell<bool>,
     /// Whether the handle only peeks at counters.
     is_read_only: bool,
+    /// Changes of the index of bans to try again.
+    pub(super) failed_changes: FailedChanges,
 }
 
 /// Called with the result of a settlement.
@@ -56,6 +59,7 @@ pub type OnSettled = Box<dyn FnOnce(&Plan, &PlanResult)>;
 enum Deferred {
     Settle(Box<Plan>, OnSettled),
     Release(HeldLeases),
+    Index(IndexChange),
 }
 
 /// The leases of one request. They are renewed while this exists and released when it is dropped.
@@ -96,12 +100,18 @@ impl StoreHandle {
             random: Cell::new(getrandom::u64().unwrap_or_default() | 1),
             runs_sync: Cell::new(false),
             is_read_only: false,
+            failed_changes: FailedChanges::default(),
         }
     }
 
     /// The store.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The clock.
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// The counters of async mode. `None` without a shared store.
@@ -154,6 +164,11 @@ impl StoreHandle {
         self.defer(|| Deferred::Settle(Box::new(plan), Box::new(|_, _| ())));
     }
 
+    /// Changes the index of bans behind the response.
+    pub(super) fn defer_index(&self, change: IndexChange) {
+        self.defer(|| Deferred::Index(change));
+    }
+
     /// Calls the remote store for some steps of a plan.
     pub(super) async fn call(
         &self,
@@ -168,29 +183,6 @@ impl StoreHandle {
             (None, Some(Remote::Faulty(faulty))) => faulty.apply(plan, steps, now, result).await,
             _ => Err(StoreError::Unavailable),
         }
-    }
-
-    /// Ends the ban of a key on all gateways, and forgets its counter and its offences. Without a connection to the
-    /// shared store, only on this one.
-    pub async fn unban(&self, id: RuleId, key: &[u8]) -> Result<(), StoreError> {
-        let fleet_key = FleetKey::new(id, key);
-        let deleted = match &self.link {
-            Some(link) => link.delete_record(fleet_key).await,
-            None => Ok(()),
-        };
-        self.store.local().unban(id, key);
-        if let Some(counters) = self.counters() {
-            counters.remove(fleet_key);
-            if deleted.is_ok() {
-                let shown = NameHash::of(key.get(..memory::SHOWN).unwrap_or(key));
-                let event = UnbanEvent {
-                    key: fleet_key,
-                    shown,
-                };
-                counters.announce_unban(event, self.store_time(self.clock.now()));
-            }
-        }
-        deleted
     }
 
     pub(super) async fn release_remote(&self, leases: &HeldLeases) -> Result<(), StoreError> {
@@ -273,7 +265,8 @@ impl StoreHandle {
             supervise,
             self.send_work(true),
             self.renew_forever(),
-            self.sync_fleet()
+            self.sync_fleet(),
+            self.serve_commands()
         );
     }
 
@@ -329,6 +322,7 @@ impl StoreHandle {
         loop {
             renewal.tick().await;
             self.renew_leases().await;
+            self.retry_index().await;
         }
     }
 
@@ -339,6 +333,7 @@ impl StoreHandle {
     async fn send(&self, work: Deferred) {
         match work {
             Deferred::Release(leases) => _ = self.release_remote(&leases).await,
+            Deferred::Index(change) => self.write_index(change).await,
             Deferred::Settle(mut plan, on_settled) => {
                 let mut result = PlanResult::default();
                 let now = self.clock.now();

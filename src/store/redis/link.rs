@@ -34,6 +34,7 @@ const MAX_TIMEOUTS: u32 = 3;
 /// How often errors that the server returns are logged.
 const REJECTED_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
+mod admin;
 mod by_key;
 mod supervisor;
 mod sync;
