@@ -5,7 +5,7 @@ mod findings;
 
 use std::time::Duration;
 
-pub use self::findings::{AttentionFacts, AttentionFinding};
+pub use self::findings::{AttentionFacts, AttentionFinding, RuleActivity};
 use super::objects::{ApiTime, AttentionObject};
 use crate::clock::Timestamp;
 

@@ -10,18 +10,20 @@ use serde_json::json;
 use tokio::task::spawn_blocking;
 
 use super::api_error::ApiError;
-use super::event_stream::{EventWriter, StreamControl, StreamEnded};
+use super::event_stream::StreamControl;
 use super::query::QueryParameters;
 use super::reply::{ApiReply, ApiResult, ReplyBody};
 use super::router::{Endpoint, MatchedEndpoint, access_of, endpoint_of};
 use super::state::AdminState;
-use super::{access, audit, explain, openapi, request_body, rules, status, upstreams};
+use super::{
+    access, audit, ban_changes, clients, events, exemptions, explain, history, mitigations,
+    openapi, request_body, rules, status, top_keys, upstreams,
+};
 use crate::gateway::{RejectedConfig, ReloadTrigger};
 
 /// A request to one endpoint.
 struct ApiRequest {
     matched: MatchedEndpoint,
-    #[expect(dead_code, reason = "no endpoint reads it yet")]
     query: QueryParameters,
     body: Vec<u8>,
     control: Arc<StreamControl>,
@@ -72,6 +74,7 @@ async fn process(
 
 impl ApiRequest {
     async fn perform(&self, state: &Arc<AdminState>) -> ApiResult {
+        let query = &self.query;
         match self.matched.endpoint {
             Endpoint::Health => Ok(ApiReply::json(&json!({ "status": "ok" }))),
             Endpoint::Ready => Ok(ready(state)),
@@ -80,9 +83,9 @@ impl ApiRequest {
             Endpoint::Script => Ok(ApiReply::text("text/javascript; charset=utf-8", SCRIPT)),
             Endpoint::Style => Ok(ApiReply::text("text/css; charset=utf-8", STYLE)),
             Endpoint::Status => Ok(ApiReply::json(&status::status(state).await)),
-            Endpoint::Events => self.events(state),
+            Endpoint::Events => events::events(state, query, self.control.clone()),
             Endpoint::Rules => Ok(ApiReply::json(&rules::rules(state).await)),
-            Endpoint::Rule => self.rule(state).await,
+            Endpoint::Rule => Ok(ApiReply::json(&rules::rule(state, self.name()).await?)),
             Endpoint::Explain => {
                 let body = request_body::object(&self.body)?;
                 explain::explain(state, &body).await
@@ -97,37 +100,27 @@ impl ApiRequest {
             }
             Endpoint::Reload => reload(state).await,
             Endpoint::OpenApi => Ok(ApiReply::text("application/json", openapi::DOCUMENT)),
-            Endpoint::History
-            | Endpoint::TopKeys
-            | Endpoint::Mitigations
-            | Endpoint::RemoveMitigations
-            | Endpoint::AddMitigation
-            | Endpoint::Client
-            | Endpoint::Exemptions
-            | Endpoint::AddExemption
-            | Endpoint::RemoveExemption => Err(ApiError::unavailable("not available yet")),
+            Endpoint::History => history::history(state, query),
+            Endpoint::TopKeys => top_keys::top_keys(state, self.name(), query).await,
+            Endpoint::Mitigations => mitigations::list(state, query).await,
+            Endpoint::RemoveMitigations => ban_changes::remove(state, query).await,
+            Endpoint::AddMitigation => {
+                let body = request_body::object(&self.body)?;
+                ban_changes::add(state, &body).await
+            }
+            Endpoint::Client => clients::client(state, self.name()).await,
+            Endpoint::Exemptions => Ok(exemptions::list(state)),
+            Endpoint::AddExemption => {
+                let body = request_body::object(&self.body)?;
+                exemptions::add(state, &body).await
+            }
+            Endpoint::RemoveExemption => exemptions::remove(state, query).await,
         }
     }
 
-    async fn rule(&self, state: &AdminState) -> ApiResult {
-        let name = self.matched.names.first().map(String::as_str);
-        let rules = rules::rules(state).await;
-        let mut rules = rules.into_iter();
-        let rule = rules.find(|rule| Some(&*rule.name) == name);
-        let unknown = || ApiError::not_found("there is no such rule");
-        let rule = rule.ok_or_else(unknown)?;
-        let distribution = None;
-        Ok(ApiReply::json(&super::objects::RuleDetailObject {
-            rule,
-            distribution,
-        }))
-    }
-
-    fn events(&self, state: &Arc<AdminState>) -> ApiResult {
-        let (writer, body) = state.streams.open(self.control.clone())?;
-        tokio::spawn(write_events(state.clone(), writer));
-        let body = ReplyBody::Events(body);
-        Ok(ApiReply::with_body("text/event-stream", body))
+    /// The first value of a segment in braces.
+    fn name(&self) -> &str {
+        self.matched.names.first().map_or("", String::as_str)
     }
 }
 
@@ -179,18 +172,5 @@ fn refused_reload(rejected: &RejectedConfig) -> ApiError {
     ApiError {
         errors: serde_json::to_value(errors).ok(),
         ..ApiError::invalid(format!("the configuration was refused{first}"))
-    }
-}
-
-/// Writes a tick every second until the client disconnects or the token changes.
-async fn write_events(state: Arc<AdminState>, writer: EventWriter) {
-    let token = state.token();
-    let mut seconds = tokio::time::interval(std::time::Duration::from_secs(1));
-    while state.token() == token {
-        seconds.tick().await;
-        let tick = serde_json::to_string(&status::tick(&state)).unwrap_or_default();
-        if let Err(StreamEnded) = writer.send("tick", &tick).await {
-            return;
-        }
     }
 }

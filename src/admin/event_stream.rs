@@ -19,8 +19,8 @@ use super::api_error::ApiError;
 pub(super) const MAX_STREAMS: usize = 16;
 /// How long a client may take no event.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum number of events that wait for the connection.
-const QUEUE: usize = 32;
+/// The maximum number of texts that wait for the connection. Each has at most the events of a second.
+const QUEUE: usize = 4;
 
 /// Connects a stream with its connection: the connection ends when the stream closes, even if its client does not
 /// read.
@@ -46,6 +46,10 @@ pub(super) struct EventWriter {
     control: Arc<StreamControl>,
     stall_timeout: Duration,
 }
+
+/// Events as in the HTML standard, section 9.2.
+#[derive(Default)]
+pub(super) struct EventText(Vec<u8>);
 
 /// The client has disconnected, or has not read for too long.
 #[derive(Debug)]
@@ -97,14 +101,9 @@ impl StreamSlots {
 // === impl EventWriter ===
 
 impl EventWriter {
-    /// Sends an event with one line of JSON. Waits while the client does not read, at most ten seconds.
-    pub(super) async fn send(&self, event: &str, data: &str) -> Result<(), StreamEnded> {
-        self.send_bytes(encode(event, data)).await
-    }
-
-    /// Sends an event that [`encode`] has written, once for several streams.
-    pub(super) async fn send_bytes(&self, event: Bytes) -> Result<(), StreamEnded> {
-        let sent = timeout(self.stall_timeout, self.events.send(event)).await;
+    /// Sends events. Waits while the client does not read, at most ten seconds.
+    pub(super) async fn send(&self, events: EventText) -> Result<(), StreamEnded> {
+        let sent = timeout(self.stall_timeout, self.events.send(events.into_bytes())).await;
         sent.ok().and_then(Result::ok).ok_or(StreamEnded)
     }
 }
@@ -119,9 +118,20 @@ impl Drop for EventWriter {
     }
 }
 
-/// Writes an event as in the HTML standard, section 9.2.
-pub(super) fn encode(event: &str, data: &str) -> Bytes {
-    format!("event: {event}\ndata: {data}\n\n").into()
+// === impl EventText ===
+
+impl EventText {
+    /// Adds an event with one line of JSON.
+    pub(super) fn push(&mut self, event: &str, data: &str) {
+        for part in ["event: ", event, "\ndata: ", data, "\n\n"] {
+            self.0.extend_from_slice(part.as_bytes());
+        }
+    }
+
+    /// Returns the text.
+    pub(super) fn into_bytes(self) -> Bytes {
+        self.0.into()
+    }
 }
 
 // === impl EventBody ===
@@ -159,15 +169,17 @@ mod tests {
         let (mut writer, _body) = opened.ok().unwrap();
         writer.stall_timeout = Duration::from_millis(1);
         for _ in 0..QUEUE {
-            writer.send("tick", "{}").await.unwrap();
+            writer.send(EventText::default()).await.unwrap();
         }
-        assert!(writer.send("tick", "{}").await.is_err());
+        assert!(writer.send(EventText::default()).await.is_err());
         drop(writer);
         control.closed().await;
     }
 
     #[test]
     fn an_event_is_one_line_of_data() {
-        assert_eq!(encode("tick", "{}"), "event: tick\ndata: {}\n\n");
+        let mut text = EventText::default();
+        text.push("tick", "{}");
+        assert_eq!(text.into_bytes(), "event: tick\ndata: {}\n\n");
     }
 }

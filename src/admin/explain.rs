@@ -2,7 +2,6 @@
 //!
 //! The options and the report are those of `lockgate explain`.
 
-use std::fmt::Display;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
@@ -11,6 +10,7 @@ use tokio::runtime::Builder;
 use tokio::task::spawn_blocking;
 
 use super::api_error::ApiError;
+use super::body_members::{BodyMembers, invalid};
 use super::reply::{ApiReply, ApiResult};
 use super::state::AdminState;
 use crate::cli::explain::request::{self, RequestOptions};
@@ -67,34 +67,23 @@ fn run(live: &RunningGateway, options: &RequestOptions) -> Result<Value, ApiErro
 
 /// Reads the options of a request. An absent member and `null` have the default.
 fn options(body: &Map<String, Value>) -> Result<RequestOptions, ApiError> {
-    if let Some(unknown) = body.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
-        return Err(ApiError::invalid(format!("unknown member `{unknown}`")));
-    }
-    let body = ExplainBody(body);
+    let body = BodyMembers(body);
+    body.allow(&MEMBERS)?;
     let keys = body.object("keys")?;
     if keys.is_some_and(|keys| !keys.is_empty()) {
         return Err(ApiError::invalid(
             "`keys`: no rule has a key with this text",
         ));
     }
-    let required = |name, value: Option<_>| {
-        let missing = || ApiError::invalid(format!("`{name}` is required"));
-        value.ok_or_else(missing)
-    };
     let known = body.known()?;
     let age = body.number("age_s")?;
     if age.is_some() && known.is_none() {
         return Err(ApiError::invalid("`age_s` needs `known`"));
     }
     Ok(RequestOptions {
-        method: required("method", body.text("method")?).and_then(|text| {
-            let method = parse::method(text);
-            method.map_err(|wrong| invalid("method", wrong))
-        })?,
-        url: required("url", body.text("url")?).and_then(|text| {
-            let url = parse::url(text);
-            url.map_err(|wrong| invalid("url", wrong))
-        })?,
+        method: parse::method(body.required("method")?)
+            .map_err(|wrong| invalid("method", wrong))?,
+        url: parse::url(body.required("url")?).map_err(|wrong| invalid("url", wrong))?,
         headers: body.headers("headers")?,
         form: body.pairs("form")?,
         ip: body.parsed("ip", parse::address)?,
@@ -122,51 +111,9 @@ fn options(body: &Map<String, Value>) -> Result<RequestOptions, ApiError> {
     })
 }
 
-fn invalid(name: &str, wrong: impl Display) -> ApiError {
-    ApiError::invalid(format!("`{name}`: {wrong}"))
-}
+// === impl BodyMembers ===
 
-/// The members of a request by type.
-#[derive(Clone, Copy)]
-struct ExplainBody<'a>(&'a Map<String, Value>);
-
-// === impl ExplainBody ===
-
-impl<'a> ExplainBody<'a> {
-    fn get(self, name: &str) -> Option<&'a Value> {
-        self.0.get(name).filter(|value| !value.is_null())
-    }
-
-    fn text(self, name: &str) -> Result<Option<&'a str>, ApiError> {
-        self.typed(name, "a string", Value::as_str)
-    }
-
-    fn number(self, name: &str) -> Result<Option<u64>, ApiError> {
-        self.typed(name, "a whole number", Value::as_u64)
-    }
-
-    fn flag(self, name: &str) -> Result<bool, ApiError> {
-        let flag = self.typed(name, "true or false", Value::as_bool)?;
-        Ok(flag.unwrap_or_default())
-    }
-
-    fn object(self, name: &str) -> Result<Option<&'a Map<String, Value>>, ApiError> {
-        self.typed(name, "an object", Value::as_object)
-    }
-
-    fn typed<T>(
-        self,
-        name: &str,
-        expected: &str,
-        read: impl Fn(&'a Value) -> Option<T>,
-    ) -> Result<Option<T>, ApiError> {
-        let Some(value) = self.get(name) else {
-            return Ok(None);
-        };
-        let wrong = || invalid(name, format!("it must be {expected}"));
-        read(value).map(Some).ok_or_else(wrong)
-    }
-
+impl BodyMembers<'_> {
     fn parsed<T>(
         self,
         name: &str,

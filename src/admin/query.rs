@@ -24,21 +24,22 @@ impl QueryParameters {
         pairs.map(Self).ok_or_else(wrong)
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "no endpoint reads it yet"))]
-    /// Returns whether there is no parameter.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Returns whether a parameter is present, also with an empty value.
+    pub fn has(&self, name: &str) -> bool {
+        self.any(name).is_some()
+    }
+
+    /// Returns the first value of a parameter, also an empty one. `None` if it is absent.
+    pub fn any(&self, name: &str) -> Option<&str> {
+        let value = self.0.iter().find(|(own, _)| own == name);
+        value.map(|(_, value)| value.as_str())
     }
 
     /// Returns the first value of a parameter. `None` if it is absent or empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let value = self.0.iter().find(|(own, _)| own == name);
-        value
-            .map(|(_, value)| value.as_str())
-            .filter(|value| !value.is_empty())
+        self.any(name).filter(|value| !value.is_empty())
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "no endpoint reads it yet"))]
     /// Returns a number within `range`, or `default` if the parameter is absent.
     pub fn number(
         &self,
@@ -82,7 +83,7 @@ mod tests {
         assert_eq!(query.number("limit", 1..=100, 20), Ok(20));
         assert!(query.number("q", 1..=100, 20).is_err());
         assert!(query.number("n", 8..=9, 8).is_err());
-        assert!(QueryParameters::parse(None).unwrap().is_empty());
+        assert!(query.has("view") && !query.has("none"));
         assert!(QueryParameters::parse(Some("a=%ff")).is_err());
     }
 

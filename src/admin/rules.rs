@@ -1,25 +1,78 @@
 //! `/api/rules`: the rules with their settings and totals.
 
-use super::objects::{CandidateObject, RuleObject};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::api_error::ApiError;
+use super::key_views;
+use super::objects::{CandidateObject, DistributionObject, RuleDetailObject, RuleObject};
 use super::state::{AdminState, StoreCounts};
+use crate::clock::Timestamp;
 use crate::config::duration_text;
 use crate::limit::{CapacityKind, Limiter};
 use crate::observe::RuleMetrics;
+use crate::observe::activity::RuleRates;
 use crate::rules::{BanLength, Rule};
 use crate::snapshot::Snapshot;
+
+/// Returns the rule with this name, also a disabled one.
+pub(super) fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Rule> {
+    let enabled = snapshot.rules.iter().map(|(_, rule)| rule);
+    let disabled = snapshot.settings.disabled.iter().map(|own| &own.rule);
+    enabled.chain(disabled).find(|rule| *rule.name == *name)
+}
+
+/// Returns the rule with this name, also a disabled one, or an error with status 404.
+pub(super) fn find_or_404<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a Rule, ApiError> {
+    let unknown = || ApiError::not_found(format!("there is no rule `{name}`"));
+    find(snapshot, name).ok_or_else(unknown)
+}
 
 /// Returns every rule in file order, disabled ones too.
 pub(super) async fn rules(state: &AdminState) -> Vec<RuleObject> {
     let snapshot = state.snapshot();
     let counts = state.store_counts().await;
-    all_rules(&snapshot, &counts)
+    all_rules(&snapshot, &counts, &last_matched(state))
 }
 
-fn all_rules(snapshot: &Snapshot, counts: &StoreCounts) -> Vec<RuleObject> {
+/// Returns one rule with the distribution of its keys.
+pub(super) async fn rule(state: &AdminState, name: &str) -> Result<RuleDetailObject, ApiError> {
+    let snapshot = state.snapshot();
+    let found = find_or_404(&snapshot, name)?;
+    let view = key_views::view(state, found).await;
+    let counts = state.store_counts().await;
+    let rules = all_rules(&snapshot, &counts, &last_matched(state));
+    let mut rules = rules.into_iter();
+    let mut rule = rules
+        .find(|rule| rule.name == found.name)
+        .ok_or_else(ApiError::internal)?;
+    if let Some(candidate) = &mut rule.candidate {
+        candidate.differing_keys = Some(view.differing);
+    }
+    Ok(RuleDetailObject {
+        rule,
+        distribution: view.levels.map(DistributionObject::new),
+    })
+}
+
+/// Returns when each rule of the newest tick matched last.
+fn last_matched(state: &AdminState) -> HashMap<Arc<str>, Timestamp> {
+    let tick = state.hub().latest_tick();
+    let rules = tick.iter().flat_map(|tick| &tick.rules);
+    let known = |rule: &RuleRates| Some((rule.name.clone(), rule.last_matched?));
+    rules.filter_map(known).collect()
+}
+
+fn all_rules(
+    snapshot: &Snapshot,
+    counts: &StoreCounts,
+    last_matched: &HashMap<Arc<str>, Timestamp>,
+) -> Vec<RuleObject> {
     let enabled = snapshot.rules.iter().zip(&snapshot.rule_resources);
     let enabled = enabled.map(|((_, rule), own)| RuleObject {
         keys: counts.keys_of(rule.id),
         bans: counts.bans_of(rule.id),
+        last_matched: last_matched.get(&rule.name).copied().map(Into::into),
         ..with_totals(settings(rule), &own.metrics)
     });
     let mut rules: Vec<RuleObject> = enabled.collect();

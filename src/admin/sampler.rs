@@ -1,21 +1,39 @@
 //! Looks at the gateway once per second, so that rates and times do not depend on when somebody reads them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::task::spawn_blocking;
+
+use super::mitigations;
 use super::state::AdminState;
 use super::status;
 use crate::snapshot::Snapshot;
 
 /// The time between two samples.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// The number of samples from one count of likely false positives to the next. A count reads every ban.
+const COUNT_EVERY: u64 = 10;
 
 /// Samples until the task is aborted.
 pub(super) async fn sample_forever(state: Arc<AdminState>) {
     let mut tick = tokio::time::interval(INTERVAL);
-    loop {
+    for number in 0_u64.. {
         tick.tick().await;
+        if number.is_multiple_of(COUNT_EVERY) {
+            count_bans(&state).await;
+        }
         sample(&state);
+    }
+}
+
+/// Counts the bans that are likely false positives.
+async fn count_bans(state: &AdminState) {
+    let live = state.live.clone();
+    let counted = spawn_blocking(move || mitigations::count_likely_false_positives(&live)).await;
+    if let Ok(count) = counted {
+        state.likely_false_positives.store(count, Ordering::Relaxed);
     }
 }
 

@@ -1,21 +1,26 @@
 //! What the endpoints read: the gateway, and what the admin port itself remembers.
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use super::attention::AttentionBoard;
 use super::event_stream::StreamSlots;
+use super::key_views::KeyViews;
+use super::recent_total::RecentTotal;
 use super::server_rates::ServerRates;
 use super::store_watch::StoreWatch;
 use crate::clock::Timestamp;
 use crate::gateway::{Gateway, Reloader};
 use crate::listen::ConnectionLimit;
+use crate::observe::activity::ActivityHub;
 use crate::process::RunningGateway;
 use crate::rules::RuleId;
 use crate::snapshot::Snapshot;
+use crate::store::StoreAdmin;
 
 /// How long counts of keys and bans are served from memory, because counting reads the whole store.
 const COUNTS_AGE: Duration = Duration::from_secs(1);
@@ -35,6 +40,18 @@ pub(super) struct AdminState {
     pub(super) server_rates: Mutex<ServerRates>,
     pub(super) store_watch: Mutex<StoreWatch>,
     pub(super) attention: Mutex<AttentionBoard>,
+    /// Bans, exemptions and counters.
+    pub(super) store: StoreAdmin,
+    /// Panics within the window.
+    pub(super) panics: Mutex<RecentTotal>,
+    /// Evicted bans within the window.
+    pub(super) evictions: Mutex<RecentTotal>,
+    /// The number of bans that were likely false positives when they were last counted.
+    pub(super) likely_false_positives: AtomicUsize,
+    /// Held while bans are listed: one listing can need a lot of memory.
+    pub(super) listing: tokio::sync::Mutex<()>,
+    /// What was computed about the keys of rules.
+    pub(super) key_views: tokio::sync::Mutex<KeyViews>,
     counts: tokio::sync::Mutex<Option<(Instant, Arc<StoreCounts>)>>,
 }
 
@@ -43,8 +60,8 @@ pub(super) struct AdminState {
 pub(super) struct StoreCounts {
     /// The keys of each rule, by slot.
     keys: Vec<(u16, usize)>,
-    /// The rule of each ban.
-    bans: Vec<RuleId>,
+    /// The bans of each rule.
+    bans: HashMap<RuleId, usize>,
 }
 
 // === impl AdminState ===
@@ -66,9 +83,20 @@ impl AdminState {
             server_rates: Mutex::default(),
             store_watch: Mutex::default(),
             attention: Mutex::default(),
+            store: StoreAdmin::new(live.process.store.clone(), live.process.clock.clone()),
+            panics: Mutex::default(),
+            evictions: Mutex::default(),
+            likely_false_positives: AtomicUsize::new(0),
+            listing: tokio::sync::Mutex::default(),
+            key_views: tokio::sync::Mutex::default(),
             counts: tokio::sync::Mutex::default(),
             live,
         }
+    }
+
+    /// What is remembered about recent requests.
+    pub(super) fn hub(&self) -> &Arc<ActivityHub> {
+        &self.live.process.activity
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -114,7 +142,7 @@ impl StoreCounts {
         let (store, now) = (&live.process.store, live.process.clock.now());
         Self {
             keys: store.keys(now),
-            bans: store.bans(now).into_iter().map(|ban| ban.id).collect(),
+            bans: store.ban_counts(now),
         }
     }
 
@@ -126,7 +154,7 @@ impl StoreCounts {
 
     /// The number of bans of a rule.
     pub(super) fn bans_of(&self, rule: RuleId) -> usize {
-        self.bans.iter().filter(|id| **id == rule).count()
+        self.bans.get(&rule).copied().unwrap_or(0)
     }
 
     /// The number of keys of all rules.
@@ -136,6 +164,6 @@ impl StoreCounts {
 
     /// The number of bans of all rules.
     pub(super) fn bans(&self) -> usize {
-        self.bans.len()
+        self.bans.values().sum()
     }
 }

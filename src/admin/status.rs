@@ -1,20 +1,22 @@
 //! `/api/status`: the state of the gateway and what needs attention.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::attention::AttentionFacts;
+use super::attention::{AttentionFacts, RuleActivity};
 use super::certificates::certificates;
 use super::objects::{
     AttentionObject, ConfigErrorObject, ConfigObject, ConnectionsObject, HeldObject,
-    LastReloadObject, StatusObject, StoreObject, TickObject,
+    LastReloadObject, StatusObject, StoreObject, raw_json,
 };
 use super::state::{AdminState, StoreCounts};
 use super::upstreams::upstreams;
 use crate::config::LocatedError;
 use crate::gateway::ReloadOutcome;
+use crate::observe::activity::RuleRates;
 use crate::process::RunningGateway;
+use crate::rules::Rule;
 use crate::snapshot::Snapshot;
 use crate::store::redis::health::{ROUND_TRIP_BOUNDS, StoreHealth};
 
@@ -44,35 +46,56 @@ pub(super) async fn status(state: &AdminState) -> StatusObject {
         certificates: certificates(&snapshot),
         log_lines_dropped: log_lines_dropped(&state.live, &snapshot),
         panics: process.metrics.panics.get(),
-        tick: tick(state),
+        tick: state
+            .hub()
+            .latest_tick_json()
+            .and_then(|json| raw_json(&*json)),
         attention: update_attention(state, &snapshot),
-    }
-}
-
-/// Returns the newest tick.
-pub(super) fn tick(state: &AdminState) -> TickObject {
-    TickObject {
-        ts: state.now().into(),
-        requests_per_s: 0.0,
-        actions_per_s: BTreeMap::new(),
-        latency_ms: None,
-        connections: state.connections.open(),
-        rules: BTreeMap::new(),
     }
 }
 
 /// Returns what needs attention now.
 pub(super) fn update_attention(state: &AdminState, snapshot: &Snapshot) -> Vec<AttentionObject> {
+    let (now, process) = (state.now(), &state.live.process);
+    let (panics, evicted) = (process.metrics.panics.get(), process.store.evictions().bans);
     let facts = AttentionFacts {
         last_reload: last_reload(state),
+        rules: rule_activities(state, snapshot),
+        panics: state.panics.lock().note(panics, now),
+        evicted_bans: state.evictions.lock().note(evicted, now),
+        likely_false_positives: state.likely_false_positives.load(Ordering::Relaxed),
         upstreams: upstreams(state, snapshot),
         certificates: certificates(snapshot),
         store: Some(store(state, snapshot, &StoreCounts::default())),
         held: held(state, snapshot),
-        ..AttentionFacts::default()
     };
-    let now = state.now();
     state.attention.lock().update(now, facts.findings(now))
+}
+
+/// Returns what the rules of the newest tick do now and did before.
+fn rule_activities(state: &AdminState, snapshot: &Snapshot) -> Vec<RuleActivity> {
+    let tick = state.hub().latest_tick();
+    let rates = tick.iter().flat_map(|tick| &tick.rules);
+    let rules = snapshot.rules.iter().map(|(_, rule)| (&*rule.name, rule));
+    let rules: HashMap<&str, &Rule> = rules.collect();
+    let activity = |rates: &RuleRates| {
+        let rule = rules.get(&*rates.name)?;
+        let is_busy = rates.mitigated_per_s > 0.0;
+        Some(RuleActivity {
+            name: rates.name.clone(),
+            action: rule.action.name(),
+            mitigated_per_s: rates.mitigated_per_s,
+            would_mitigate_per_s: rates.would_mitigate_per_s,
+            before: if is_busy {
+                state.hub().first_quarter(&rates.name)
+            } else {
+                Vec::new()
+            },
+            candidate: rates.candidate,
+            bans: rates.bans,
+        })
+    };
+    rates.filter_map(activity).collect()
 }
 
 fn held(state: &AdminState, snapshot: &Snapshot) -> HeldObject {

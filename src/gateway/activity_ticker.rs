@@ -55,11 +55,13 @@ impl ActivityTicker {
     pub(super) fn start(live: Arc<RunningGateway>, gate: ConnectionLimit) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let thread = spawn("activity".to_owned(), |ready| async move {
+            // There is a tick before the first client of the admin API.
+            let ticker = TickLoop::new(live, gate);
             // The receiver is waiting for this.
             let _ = ready.send(Ok(()));
             tokio::select! {
                 _ = stopped => {}
-                () = TickLoop::new(live, gate).forever() => {}
+                () = ticker.forever() => {}
             }
         })?;
         Ok(Self { stop, thread })
@@ -147,16 +149,11 @@ impl TickLoop {
 
     fn figures(&self, rule: &Rule, resources: &RuleResources) -> RuleFigures {
         let metrics = &resources.metrics;
-        let matched = if rule.limiter.is_some() {
-            &metrics.matched_count
-        } else {
-            &metrics.matched_mitigate
-        };
         RuleFigures {
             name: rule.name.clone(),
             id: rule.id,
             dry_run: rule.dry_run,
-            matched: matched.get(),
+            matched: metrics.matched_mitigate.get(),
             mitigated: metrics.mitigated.get(),
             would_mitigate: metrics.would_mitigate.get(),
             candidate: metrics.divergence.as_ref().map(|both| CandidateTotals {

@@ -50,6 +50,17 @@ pub enum KeyTextError {
     },
 }
 
+/// A part of a key as a listing shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownPart<'a> {
+    /// The part, as written in the rule.
+    pub field: &'a str,
+    /// Whether the value is an address or a network.
+    pub is_address: bool,
+    /// The text, without quotes. `None` if the part is missing.
+    pub value: Option<String>,
+}
+
 /// The text of one part.
 struct PartText<'t> {
     text: Cow<'t, str>,
@@ -69,6 +80,24 @@ impl Key {
             text.push(CUT);
         }
         text
+    }
+
+    /// Splits the text of [`Key::describe`] or [`Key::list`] into its parts. Parts that were cut off are left out.
+    pub fn shown_parts(&self, text: &str) -> Vec<ShownPart<'_>> {
+        let (mut rest, mut shown) = (text, Vec::new());
+        for part in &self.parts {
+            let Some((text, after)) = split_part(rest) else {
+                break;
+            };
+            let is_missing = text.text == MISSING && !text.is_quoted;
+            shown.push(ShownPart {
+                field: part.scalar.source(),
+                is_address: part.scalar.ty() == ValueType::Ip,
+                value: (!is_missing).then(|| text.text.into_owned()),
+            });
+            rest = after;
+        }
+        shown
     }
 
     /// Reads the text of a listing back into the key's bytes. An address of a key that counts networks stands for its
@@ -164,21 +193,28 @@ pub fn cut_text(text: &str, longest: usize) -> &str {
 fn split(text: &str) -> Result<Vec<PartText<'_>>, KeyTextError> {
     let (mut rest, mut parts) = (text, Vec::new());
     while !rest.is_empty() {
-        let (part, after) = if rest.starts_with('"') {
-            split_quoted(rest).ok_or(KeyTextError::Quotes)?
-        } else {
-            let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
-            let part = PartText {
-                text: word.into(),
-                is_quoted: false,
-                is_cut: false,
-            };
-            (part, after)
-        };
+        let (part, after) = split_part(rest).ok_or(KeyTextError::Quotes)?;
         parts.push(part);
         rest = after;
     }
     Ok(parts)
+}
+
+/// Splits the first part off. Returns what follows the space behind it.
+fn split_part(text: &str) -> Option<(PartText<'_>, &str)> {
+    if text.is_empty() {
+        return None;
+    }
+    if text.starts_with('"') {
+        return split_quoted(text);
+    }
+    let (word, after) = text.split_once(' ').unwrap_or((text, ""));
+    let part = PartText {
+        text: word.into(),
+        is_quoted: false,
+        is_cut: false,
+    };
+    Some((part, after))
 }
 
 /// Splits a quoted string off. Returns what follows the space behind it.

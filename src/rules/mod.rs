@@ -36,7 +36,7 @@ use self::body_need::BodyNeed;
 use self::compiled_rule::CompiledRule;
 use self::index::{IndexCost, PrefilterIndex, needs};
 pub use self::key::{Key, KeyPart, MissingPart};
-pub use self::key_text::{KeyTextError, cut_text};
+pub use self::key_text::{KeyTextError, ShownPart, cut_text};
 pub use self::plan::{
     BanLength, HeldLeases, KeyStatus, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp,
     StepResult, StoreMode,

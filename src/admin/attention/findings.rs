@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admin::objects::{
-    AttentionLevel, CandidateRates, CertificateObject, HeldObject, LastReloadObject, StoreObject,
-    UpstreamObject,
+    AttentionLevel, CertificateObject, HeldObject, LastReloadObject, StoreObject, UpstreamObject,
 };
 use crate::clock::Timestamp;
+use crate::observe::activity::CandidateRates;
 
 /// The mitigated requests per second above which a rule can need attention.
 const BUSY_RULE: f64 = 20.0;
@@ -58,7 +58,7 @@ pub struct RuleActivity {
     /// `None` without a candidate.
     pub candidate: Option<CandidateRates>,
     /// Active bans.
-    pub bans: usize,
+    pub bans: u64,
 }
 
 /// A condition that holds.

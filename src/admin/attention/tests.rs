@@ -3,8 +3,8 @@
 use super::findings::RuleActivity;
 use super::*;
 use crate::admin::objects::{
-    AttentionLevel, CandidateRates, CertificateObject, ConfigErrorObject, HeldObject,
-    LastReloadObject, ServerObject, StoreObject, UpstreamObject,
+    AttentionLevel, CertificateObject, ConfigErrorObject, HeldObject, LastReloadObject,
+    ServerObject, StoreObject, UpstreamObject,
 };
 
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);

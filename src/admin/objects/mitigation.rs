@@ -1,9 +1,8 @@
 //! Bans, exemptions, keys and clients.
 
 use serde::Serialize;
-use serde_json::Value;
 
-use super::{ApiTime, DecisionObject};
+use super::{ApiTime, RawJson};
 
 /// A ban in force.
 #[derive(Clone, Debug, Serialize)]
@@ -85,7 +84,7 @@ pub struct TopKeyObject {
     /// Country, network, rate, and whether the candidate would refuse the key.
     pub note: String,
     /// The newest request in the form of an explain request. `None` if it is not known.
-    pub sample: Option<Value>,
+    pub sample: Option<RawJson>,
 }
 
 /// One part of a key.
@@ -110,7 +109,7 @@ pub struct ClientObject {
     pub exempt_until: Option<ApiTime>,
     pub bans: Vec<MitigationObject>,
     /// The newest 20.
-    pub decisions: Vec<DecisionObject>,
+    pub decisions: Vec<RawJson>,
     /// Mitigated requests since `window_start`.
     pub mitigated: u64,
     /// `None` if forwarded requests are not recorded.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::ApiTime;
+use crate::store::FillLevels;
 
 /// A rule with its totals since the start of the process.
 #[derive(Clone, Debug, Serialize)]
@@ -53,7 +54,7 @@ pub struct CandidateObject {
     pub stricter: u64,
     /// Requests that the rule refuses and the candidate admits.
     pub laxer: u64,
-    /// The number of keys for which the two decide differently. Only in the object of one rule.
+    /// Of the 256 hottest keys, those that the two would decide differently. Only in the object of one rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub differing_keys: Option<u64>,
 }
@@ -73,27 +74,17 @@ pub struct RuleDetailObject {
 #[expect(missing_docs)]
 pub struct DistributionObject {
     pub labels: [&'static str; 6],
-    pub keys: [u64; 6],
+    pub keys: [usize; 6],
 }
 
 // === impl DistributionObject ===
 
 impl DistributionObject {
-    /// The labels of the parts.
-    pub const LABELS: [&str; 6] = [
-        "below 10 %",
-        "10–25 %",
-        "25–50 %",
-        "50–80 %",
-        "80–100 %",
-        "over",
-    ];
-
     /// A distribution with these numbers of keys.
-    pub const fn new(keys: [u64; 6]) -> Self {
+    pub const fn new(levels: FillLevels) -> Self {
         Self {
-            labels: Self::LABELS,
-            keys,
+            labels: FillLevels::LABELS,
+            keys: levels.0,
         }
     }
 }

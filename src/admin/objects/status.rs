@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{ApiTime, TickObject};
+use super::{ApiTime, RawJson};
 
 /// The state of the gateway.
 #[derive(Clone, Debug, Serialize)]
@@ -22,7 +22,8 @@ pub struct StatusObject {
     pub certificates: Vec<CertificateObject>,
     pub log_lines_dropped: u64,
     pub panics: u64,
-    pub tick: TickObject,
+    /// The newest tick. `None` if there is none yet.
+    pub tick: Option<RawJson>,
     pub attention: Vec<AttentionObject>,
 }
 

@@ -3,6 +3,7 @@
 //! Cores only push into an inbox, whose lock is never held for long. [`ActivityHub::collect`] and
 //! [`ActivityHub::tick`] do the work on a thread that serves no requests.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -186,6 +187,11 @@ impl ActivityHub {
         (memory.history.view(seconds, now), memory.markers.all())
     }
 
+    /// Returns the requests per second that a rule mitigated in each step of the first quarter of the history.
+    pub fn first_quarter(&self, rule: &str) -> Vec<f32> {
+        self.memory.lock().history.first_quarter(rule)
+    }
+
     /// Opens a stream with the decisions that `filter` selects. It starts with the newest tick.
     pub fn subscribe(self: &Arc<Self>, filter: DecisionFilter) -> ActivityStream {
         let queue = Arc::new(StreamQueue::new(filter, self.latest_tick_json()));
@@ -217,14 +223,19 @@ impl ActivityHub {
         self.memory.lock().bans.get(id).cloned()
     }
 
-    /// Forgets a ban that was ended, and returns its figures, so that an undo can restore them.
+    /// Returns the bans that this node has started and that have mitigated at most `most` requests.
+    pub fn quiet_bans(&self, most: u64) -> HashSet<BanId> {
+        self.memory.lock().bans.quiet(most)
+    }
+
+    /// Forgets a ban that was ended, and returns its figures. [`ActivityHub::restore_ban`] restores them.
     pub fn forget_ban(&self, id: BanId) -> Option<BanFigures> {
         self.memory.lock().bans.remove(id)
     }
 
-    /// Restores the figures of a ban.
-    pub fn restore_ban(&self, id: BanId, figures: BanFigures) {
-        self.memory.lock().bans.insert(id, figures);
+    /// Restores the figures of a ban that was forgotten, as far as they are still known.
+    pub fn restore_ban(&self, id: BanId, until: Timestamp) {
+        self.memory.lock().bans.restore(id, until);
     }
 }
 

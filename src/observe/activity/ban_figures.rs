@@ -1,6 +1,6 @@
 //! What this node knows about bans beyond the store: the requests that each has mitigated, and why it started.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,6 +13,8 @@ use crate::rules::{BanId, RuleId};
 
 /// The maximum number of causes. The oldest ones are forgotten.
 const MAX_CAUSES: usize = 10_000;
+/// The number of removed bans that can be restored.
+const MAX_REMOVED: usize = 1_024;
 
 /// The figures of the bans on this node.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub(super) struct BanLedger {
     causes: VecDeque<BanId>,
     /// The maximum number of bans: as many as the store can hold.
     max_bans: usize,
+    /// The bans that were removed, oldest first.
+    removed: VecDeque<(BanId, BanFigures)>,
 }
 
 /// What this node knows about a ban.
@@ -54,6 +58,7 @@ impl BanLedger {
             bans: HashMap::new(),
             causes: VecDeque::new(),
             max_bans,
+            removed: VecDeque::new(),
         }
     }
 
@@ -109,9 +114,30 @@ impl BanLedger {
         self.bans.get(&id)
     }
 
+    /// Returns the bans that this node has started and that have mitigated at most `most` requests.
+    pub(super) fn quiet(&self, most: u64) -> HashSet<BanId> {
+        let is_quiet = |ban: &BanFigures| ban.is_own && ban.mitigated <= most;
+        let quiet = self.bans.iter().filter(|(_, ban)| is_quiet(ban));
+        quiet.map(|(id, _)| *id).collect()
+    }
+
     /// Removes a ban and returns its figures.
     pub(super) fn remove(&mut self, id: BanId) -> Option<BanFigures> {
-        self.bans.remove(&id)
+        let figures = self.bans.remove(&id)?;
+        if self.removed.len() >= MAX_REMOVED {
+            self.removed.pop_front();
+        }
+        self.removed.push_back((id, figures.clone()));
+        Some(figures)
+    }
+
+    /// Restores a removed ban, which ends at `until`.
+    pub(super) fn restore(&mut self, id: BanId, until: Timestamp) {
+        let place = self.removed.iter().rposition(|(own, _)| *own == id);
+        let removed = place.and_then(|place| self.removed.remove(place));
+        if let Some((_, figures)) = removed {
+            self.insert(id, BanFigures { until, ..figures });
+        }
     }
 
     /// Removes the bans that have ended at `now`.
@@ -221,6 +247,8 @@ mod tests {
         assert_eq!(own.cause.as_deref(), Some("cause 1"));
         let foreign = ledger.get(id(2)).unwrap();
         assert_eq!((&foreign.cause, foreign.is_own), (&None, false));
+        assert_eq!(ledger.quiet(4), [id(1)].into());
+        assert!(ledger.quiet(3).is_empty());
         ledger.start(start(1, 200));
         assert_eq!(ledger.get(id(1)).unwrap().mitigated, 0);
     }
@@ -232,6 +260,10 @@ mod tests {
         ledger.start(start(2, 200));
         ledger.remove_ended(Timestamp::from_secs(100));
         assert!(ledger.get(id(1)).is_none() && ledger.get(id(2)).is_some());
+        assert!(ledger.remove(id(2)).is_some());
+        assert!(ledger.get(id(2)).is_none());
+        ledger.restore(id(2), Timestamp::from_secs(200));
+        assert_eq!(ledger.get(id(2)).unwrap().cause.as_deref(), Some("cause 2"));
         assert!(ledger.remove(id(2)).is_some());
         ledger.start(start(3, 300));
         ledger.keep_rules(&[]);

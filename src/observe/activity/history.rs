@@ -115,6 +115,15 @@ impl History {
         }
     }
 
+    /// Returns the requests per second that a rule mitigated in each step of the first quarter of the history. Empty for
+    /// an unknown rule.
+    pub(super) fn first_quarter(&self, rule: &str) -> Vec<f32> {
+        let rings = self.rules.get(rule);
+        let mut rates = rings.map_or_else(Vec::new, |rings| rings.mitigated.rates(STEPS, self.age));
+        rates.truncate(STEPS / 4);
+        rates
+    }
+
     /// Removes the history of all rules except `names`.
     pub(super) fn keep_rules(&mut self, names: &[&str]) {
         self.rules.retain(|name, _| names.contains(&&**name));
@@ -214,6 +223,7 @@ mod tests {
             view.actions_per_s.into_iter().flatten().sum::<f32>()
         };
         assert_eq!(sum(&history), 500.0);
+        assert!(history.first_quarter("unknown").is_empty());
         history.add(&blocks(0), &[], STEP * 100);
         assert_eq!(sum(&history), 100.0);
         history.add(&blocks(0), &[], STEP * 100);

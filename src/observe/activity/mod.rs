@@ -49,4 +49,4 @@ pub use self::latency::LatencyPercentiles;
 pub use self::markers::{Marker, MarkerKind};
 pub use self::request_sample::RequestSample;
 pub use self::streams::{DecisionFilter, StreamEvents};
-pub use self::tick::{CandidateTotals, RuleFigures, RuleRates, Tick, TickInput};
+pub use self::tick::{CandidateRates, CandidateTotals, RuleFigures, RuleRates, Tick, TickInput};

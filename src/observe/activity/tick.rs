@@ -21,7 +21,7 @@ pub struct RuleFigures {
     pub id: RuleId,
     /// Whether the rule is a dry run.
     pub dry_run: bool,
-    /// The requests that `count` matched; for a rule without a limit, those that `mitigate` matched.
+    /// The requests that `mitigate` matched.
     pub matched: u64,
     /// The requests that the rule mitigated.
     pub mitigated: u64,
@@ -83,17 +83,35 @@ pub struct RuleRates {
     pub mitigated_per_s: f64,
     /// The requests per second that it would have mitigated if it were not a dry run.
     pub would_mitigate_per_s: f64,
-    /// The requests per second that the candidate refuses and admits differently. `None` without a candidate.
-    pub candidate: Option<(f64, f64)>,
+    /// The requests per second that the candidate decides differently. `None` without a candidate.
+    pub candidate: Option<CandidateRates>,
     /// The number of keys.
     pub keys: u64,
     /// The number of bans.
     pub bans: u64,
+    /// The time of the tick in whose second the rule matched last. `None` if it never has.
+    pub last_matched: Option<Timestamp>,
+}
+
+/// The requests per second that a candidate decides differently.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CandidateRates {
+    /// The rule admits the request and the candidate refuses it.
+    pub stricter_per_s: f64,
+    /// The rule refuses the request and the candidate admits it.
+    pub laxer_per_s: f64,
 }
 
 /// The totals of the previous tick, by rule.
 #[derive(Debug, Default)]
-pub(super) struct PreviousTotals(HashMap<Arc<str>, RuleFigures>);
+pub(super) struct PreviousTotals(HashMap<Arc<str>, KnownTotals>);
+
+/// The totals of a rule, and when the number of matched requests grew last.
+#[derive(Debug)]
+struct KnownTotals {
+    figures: RuleFigures,
+    last_matched: Option<Timestamp>,
+}
 
 // === impl PreviousTotals ===
 
@@ -102,7 +120,8 @@ impl PreviousTotals {
     pub(super) fn advance(&mut self, input: &TickInput) -> (Vec<RuleRates>, Vec<RuleStep>) {
         let seconds = input.elapsed.as_secs_f64().max(0.001);
         let compare = |now: &RuleFigures| {
-            let before = self.0.get(&now.name).unwrap_or(now);
+            let known = self.0.get(&now.name);
+            let before = known.map_or(now, |known| &known.figures);
             let of = |total: fn(&RuleFigures) -> u64| total(now).saturating_sub(total(before));
             let (matched, mitigated, would) = (
                 of(|rule| rule.matched),
@@ -117,9 +136,13 @@ impl PreviousTotals {
                 matched_per_s: rate(matched),
                 mitigated_per_s: rate(mitigated),
                 would_mitigate_per_s: rate(would),
-                candidate: now.candidate.map(|_| (rate(stricter), rate(laxer))),
+                candidate: now.candidate.map(|_| CandidateRates {
+                    stricter_per_s: rate(stricter),
+                    laxer_per_s: rate(laxer),
+                }),
                 keys: now.keys,
                 bans: now.bans,
+                last_matched: KnownTotals::last_matched(known, now.matched, input.now),
             };
             let step = RuleStep {
                 name: now.name.clone(),
@@ -128,10 +151,30 @@ impl PreviousTotals {
             };
             (rates, step)
         };
-        let compared = input.rules.iter().map(compare).unzip();
-        let rules = input.rules.iter().cloned();
-        self.0 = rules.map(|rule| (rule.name.clone(), rule)).collect();
+        let compared: (Vec<RuleRates>, Vec<RuleStep>) = input.rules.iter().map(compare).unzip();
+        let totals = input.rules.iter().zip(&compared.0);
+        let known = totals.map(|(figures, rates)| KnownTotals {
+            figures: figures.clone(),
+            last_matched: rates.last_matched,
+        });
+        self.0 = known
+            .map(|known| (known.figures.name.clone(), known))
+            .collect();
         compared
+    }
+}
+
+// === impl KnownTotals ===
+
+impl KnownTotals {
+    /// Returns when a rule matched last, if it has matched this many requests at `now`. `known` are its totals before.
+    fn last_matched(known: Option<&Self>, matched: u64, now: Timestamp) -> Option<Timestamp> {
+        let before = known.map_or(0, |known| known.figures.matched);
+        if matched > before {
+            Some(now)
+        } else {
+            known.and_then(|known| known.last_matched)
+        }
     }
 }
 
@@ -191,11 +234,11 @@ impl RuleRates {
         out.extend_from_slice(b",\"would_mitigate_per_s\":");
         rate(out, self.would_mitigate_per_s);
         match self.candidate {
-            Some((stricter, laxer)) => {
+            Some(rates) => {
                 out.extend_from_slice(b",\"candidate\":{\"stricter_per_s\":");
-                rate(out, stricter);
+                rate(out, rates.stricter_per_s);
                 out.extend_from_slice(b",\"laxer_per_s\":");
-                rate(out, laxer);
+                rate(out, rates.laxer_per_s);
                 out.push(b'}');
             }
             None => out.extend_from_slice(b",\"candidate\":null"),
@@ -274,11 +317,33 @@ pub(super) mod tests {
             (5.0, 0.5)
         );
         assert_eq!(rates[1].would_mitigate_per_s, 1.0);
-        assert_eq!(rates[1].candidate, Some((1.0, 0.0)));
+        let candidate = rates[1].candidate.unwrap();
+        assert_eq!(
+            (candidate.stricter_per_s, candidate.laxer_per_s),
+            (1.0, 0.0)
+        );
         assert_eq!((steps[0].mitigated, steps[1].mitigated), (1, 2));
         // The series of a rule that was removed and added again starts at zero.
         let (rates, _) = totals.advance(&input(vec![figures("a", 1, 1)]));
         assert_eq!(rates[0].matched_per_s, 0.0);
+    }
+
+    #[test]
+    fn the_last_match_is_the_tick_in_which_the_total_grew() {
+        let mut totals = PreviousTotals::default();
+        let mut at = |seconds: u64, matched: u64| {
+            let now = Timestamp::from_secs(seconds);
+            let rules = vec![figures("a", matched, 0)];
+            let (rates, _) = totals.advance(&TickInput {
+                now,
+                ..input(rules)
+            });
+            rates[0].last_matched.map(Timestamp::as_secs)
+        };
+        assert_eq!(at(1, 0), None);
+        assert_eq!(at(2, 3), Some(2));
+        assert_eq!(at(3, 3), Some(2));
+        assert_eq!(at(4, 4), Some(4));
     }
 
     #[test]

@@ -46,6 +46,22 @@ fn parts_of_every_type_are_read_back() {
 }
 
 #[test]
+fn the_parts_of_a_text_are_shown_without_quotes() {
+    let key = key(&["ip.src", TWO[0], TWO[1]], MissingPart::Group);
+    let text = list(
+        &key,
+        &bytes(&key, &Ask::get("/").header("x-b", "two words")),
+    );
+    let parts = key.shown_parts(&text);
+    assert_eq!((parts[0].field, parts[0].is_address), ("ip.src", true));
+    assert_eq!((&parts[1].value, parts[1].is_address), (&None, false));
+    assert_eq!(parts[2].value.as_deref(), Some("two words"));
+    let cut = text.get(..text.len() - 3).unwrap();
+    assert_eq!(key.shown_parts(cut).len(), 2);
+    assert!(key.shown_parts("").is_empty());
+}
+
+#[test]
 fn only_text_that_could_mislead_is_quoted() {
     let key = key(&TWO[..1], MissingPart::Group);
     let shown = |value: &str| list(&key, &bytes(&key, &Ask::get("/").header("x-a", value)));

@@ -187,7 +187,7 @@ fn a_ban_has_figures_until_it_ends() {
     assert_eq!(figures.cause.as_deref(), Some("6 × POST /login"));
     let forgotten = stage.hub.forget_ban(id).unwrap();
     assert!(stage.hub.ban_figures(id).is_none());
-    stage.hub.restore_ban(id, forgotten);
+    stage.hub.restore_ban(id, forgotten.until);
     assert_eq!(stage.hub.ban_figures(id).unwrap().mitigated, 1);
     (0..70).for_each(|_| stage.pass(&[]));
     assert!(stage.hub.ban_figures(id).is_none());
