@@ -6,6 +6,7 @@ use crate::admin::objects::{
     AttentionLevel, CertificateObject, ConfigErrorObject, HeldObject, LastReloadObject,
     ServerObject, StoreObject, UpstreamObject,
 };
+use crate::observe::activity::CandidateRates;
 
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 

@@ -10,6 +10,11 @@ use crate::admin::access::PathAccess;
 use crate::admin::objects::*;
 use crate::admin::router::ROUTES;
 use crate::clock::Timestamp;
+use crate::observe::activity::{
+    ActionClass, CandidateRates, DecisionRecord, LatencyPercentiles, Marker, MarkerKind, RuleRates,
+    Tick,
+};
+use crate::store::FillLevels;
 
 fn document() -> Value {
     serde_json::from_str(DOCUMENT).unwrap()
@@ -136,20 +141,7 @@ fn the_schemas_have_the_fields_of_the_objects() {
             link: None,
         },
     );
-    has_schema("RuleTick", &RuleTickObject::default());
-    has_schema("CandidateRates", &CandidateRates::default());
-    has_schema("Latency", &LatencyObject { p50: 0.0, p99: 0.0 });
     has_schema("RuleHistory", &RuleHistoryObject::default());
-    has_schema(
-        "Marker",
-        &MarkerObject {
-            ts: time,
-            kind: "ban",
-            bad: false,
-            label: String::new(),
-            text: String::new(),
-        },
-    );
     has_schema("Skipped", &SkippedObject { ts: time, count: 1 });
     has_schema(
         "Removed",
@@ -184,7 +176,10 @@ fn the_schemas_have_the_fields_of_the_objects() {
             scope: "node",
         },
     );
-    has_schema("Distribution", &DistributionObject::new([0; 6]));
+    has_schema(
+        "Distribution",
+        &DistributionObject::new(FillLevels::default()),
+    );
     has_schema(
         "Candidate",
         &CandidateObject {
@@ -247,7 +242,6 @@ fn the_schemas_have_the_fields_of_the_objects() {
             markers: vec![],
         },
     );
-    has_schema("Decision", &decision(time));
 }
 
 fn mitigation(time: ApiTime) -> MitigationObject {
@@ -268,19 +262,59 @@ fn mitigation(time: ApiTime) -> MitigationObject {
     }
 }
 
-fn decision(time: ApiTime) -> DecisionObject {
-    DecisionObject {
-        ts: time,
-        id: String::new(),
-        client_ip: String::new(),
+/// The JSON that the hub writes.
+#[test]
+fn the_schemas_have_the_fields_of_ticks_decisions_and_markers() {
+    let rates = RuleRates {
+        name: "r".into(),
+        matched_per_s: 1.0,
+        mitigated_per_s: 1.0,
+        would_mitigate_per_s: 0.0,
+        candidate: Some(CandidateRates::default()),
+        keys: 1,
+        bans: 1,
+        last_matched: None,
+    };
+    let tick = Tick {
+        ts: Timestamp::from_secs(1),
+        actions_per_s: [1.0; ActionClass::COUNT],
+        latency: Some(LatencyPercentiles { p50: 1.0, p99: 2.0 }),
+        connections: 1,
+        rules: vec![rates],
+    };
+    let tick = parsed(&tick.to_json());
+    has_schema("Tick", &tick);
+    has_schema("Latency", &tick["latency_ms"]);
+    has_schema("RuleTick", &tick["rules"]["r"]);
+    has_schema("CandidateRates", &tick["rules"]["r"]["candidate"]);
+    has_schema("Decision", &parsed(&decision().to_json()));
+    let marker = Marker {
+        ts: Timestamp::from_secs(1),
+        kind: MarkerKind::Ban,
+        bad: false,
+        label: String::new(),
+        text: String::new(),
+    };
+    has_schema("Marker", &parsed(&marker.to_json()));
+}
+
+fn parsed(json: &str) -> Value {
+    serde_json::from_str(json).unwrap()
+}
+
+fn decision() -> DecisionRecord {
+    DecisionRecord {
+        ts: Timestamp::from_secs(1),
+        id: "1".into(),
+        client_ip: [192, 0, 2, 1].into(),
         asn: None,
         country: None,
         ja4: None,
-        method: String::new(),
-        host: None,
-        path: String::new(),
+        method: "GET".into(),
+        host: b"h".as_slice().into(),
+        path: b"/".as_slice().into(),
         query: None,
-        status: None,
+        status: 429,
         user_agent: None,
         rule: None,
         action: "block",
