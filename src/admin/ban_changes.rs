@@ -98,7 +98,7 @@ async fn key(
     rule: &Rule,
     body: BodyMembers<'_>,
 ) -> Result<(BanKey, String), ApiError> {
-    let id = body.text("id")?.map(|id| parsed_id(id));
+    let id = body.text("id")?.map(parsed_id);
     let (id, text) = (id.transpose()?, body.text("key")?);
     let hash = |secret: &[u8]| snapshot.redactor.hash(secret);
     let read = text.map(|text| rule.key.read(text));

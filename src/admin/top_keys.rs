@@ -72,8 +72,10 @@ fn object(
 fn note(hot: &HotKey, refused: Option<bool>) -> String {
     let sample = hot.sample.as_deref().map(serde_json::from_str::<Value>);
     let sample = sample.and_then(Result::ok).unwrap_or_default();
-    let country = sample["country"].as_str().map(str::to_owned);
-    let network = sample["asn"].as_u64().map(|asn| format!("AS{asn}"));
+    let country = sample.get("country").and_then(Value::as_str);
+    let country = country.map(str::to_owned);
+    let network = sample.get("asn").and_then(Value::as_u64);
+    let network = network.map(|asn| format!("AS{asn}"));
     let rate = match hot.per_s {
         rate if rate >= 0.95 => format!("{rate:.0} requests/s"),
         rate if rate * 60.0 >= 1.5 => format!("{:.0} requests/min", rate * 60.0),

@@ -102,7 +102,7 @@ fn a_trial_and_a_candidate_need_a_look() {
         gateway.client().get("/trial").times(20).all_are(200);
         for _ in 0..3 {
             client += 1;
-            let client = format!("2001:db8::{client:x}");
+            let client = format!("2001:db8:0:{client:x}::1");
             gateway
                 .client()
                 .from(&client)
