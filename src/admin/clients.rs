@@ -84,7 +84,7 @@ impl ClientSearch {
         ClientObject {
             ip: self.ip.map(|ip| ip.to_string()),
             asn: self.ip.and_then(|ip| geo.asn(ip)),
-            as_name: None,
+            as_name: self.ip.and_then(|ip| geo.as_name(ip)),
             country: country.map(|code| String::from_utf8_lossy(&code).into_owned()),
             exempt_until: None,
             bans: bans.filter_map(|known| listing.object(known)).collect(),

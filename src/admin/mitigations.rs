@@ -7,6 +7,7 @@ mod common_parts;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use tokio::sync::OwnedMutexGuard;
 use tokio::task::spawn_blocking;
 
 use self::common_parts::common_parts;
@@ -33,6 +34,7 @@ pub(super) struct BanListing {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) bans: Vec<KnownBan>,
     hub: Arc<ActivityHub>,
+    _one_at_a_time: OwnedMutexGuard<()>,
 }
 
 /// A ban in a listing.
@@ -74,14 +76,14 @@ pub(super) async fn list(state: &AdminState, query: &QueryParameters) -> ApiResu
     Ok(ApiReply::json(&page.map_err(|_| ApiError::internal())??))
 }
 
-/// Returns all bans.
+/// Returns all bans. Only one listing exists at a time, because one can need a lot of memory.
 pub(super) async fn listing(state: &AdminState) -> Result<BanListing, ApiError> {
-    let _one_at_a_time = state.listing.lock().await;
+    let guard = state.listing.clone().lock_owned().await;
     let snapshot = state.snapshot();
     let rules = snapshot.rules.iter().map(|(_, rule)| rule.id).collect();
     let bans = state.store.list_bans(rules).await.map_err(refused)?;
     let hub = state.hub().clone();
-    let listing = spawn_blocking(move || BanListing::new(snapshot, bans, hub)).await;
+    let listing = spawn_blocking(move || BanListing::new(snapshot, bans, hub, guard)).await;
     listing.map_err(|_| ApiError::internal())
 }
 
@@ -161,7 +163,12 @@ pub(super) fn key_text(snapshot: &Snapshot, rule: &Rule, key: &ListedKey) -> Str
 // === impl BanListing ===
 
 impl BanListing {
-    fn new(snapshot: Arc<Snapshot>, bans: Vec<ListedBan>, hub: Arc<ActivityHub>) -> Self {
+    fn new(
+        snapshot: Arc<Snapshot>,
+        bans: Vec<ListedBan>,
+        hub: Arc<ActivityHub>,
+        guard: OwnedMutexGuard<()>,
+    ) -> Self {
         let quiet = hub.quiet_bans(FEW_REQUESTS);
         let rules = rules_by_id(&snapshot);
         let known = bans.into_iter().filter_map(|ban| {
@@ -178,6 +185,7 @@ impl BanListing {
             snapshot,
             bans,
             hub,
+            _one_at_a_time: guard,
         }
     }
 

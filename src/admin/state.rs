@@ -48,8 +48,8 @@ pub(super) struct AdminState {
     pub(super) evictions: Mutex<RecentTotal>,
     /// The number of bans that were likely false positives when they were last counted.
     pub(super) likely_false_positives: AtomicUsize,
-    /// Held while bans are listed: one listing can need a lot of memory.
-    pub(super) listing: tokio::sync::Mutex<()>,
+    /// Held while a listing of bans exists.
+    pub(super) listing: Arc<tokio::sync::Mutex<()>>,
     /// What was computed about the keys of rules.
     pub(super) key_views: tokio::sync::Mutex<KeyViews>,
     counts: tokio::sync::Mutex<Option<(Instant, Arc<StoreCounts>)>>,
@@ -87,7 +87,7 @@ impl AdminState {
             panics: Mutex::default(),
             evictions: Mutex::default(),
             likely_false_positives: AtomicUsize::new(0),
-            listing: tokio::sync::Mutex::default(),
+            listing: Arc::default(),
             key_views: tokio::sync::Mutex::default(),
             counts: tokio::sync::Mutex::default(),
             live,
@@ -128,9 +128,28 @@ impl AdminState {
         }
         let live = self.live.clone();
         let counted = tokio::task::spawn_blocking(move || StoreCounts::count(&live)).await;
-        let counted = Arc::new(counted.unwrap_or_default());
+        let mut counted = counted.unwrap_or_default();
+        if let Some(bans) = self.fleet_bans().await {
+            counted.bans = bans;
+        }
+        let counted = Arc::new(counted);
         *counts = Some((instant, counted.clone()));
         counted
+    }
+
+    /// Counts the bans of the fleet. `None` without a shared store.
+    async fn fleet_bans(&self) -> Option<HashMap<RuleId, usize>> {
+        if self.live.process.store.is_local() {
+            return None;
+        }
+        let snapshot = self.snapshot();
+        let rules = snapshot.rules.iter().map(|(_, rule)| rule.id).collect();
+        let listed = self.store.list_bans(rules).await.ok()?;
+        let mut bans = HashMap::new();
+        for ban in listed {
+            *bans.entry(ban.rule).or_default() += 1;
+        }
+        Some(bans)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::process::Output;
 
-use super::{CONFIG, Operated};
+use super::{CONFIG, Operated, WATCHED};
 use crate::harness::{Folder, Process, wait_until};
 
 /// The exit code and the output of a command.
@@ -71,6 +71,43 @@ fn status_fails_while_something_is_critical() {
         "{text}"
     );
     assert_eq!(status(&gateway, &["--format", "json"]).0, Some(1));
+}
+
+#[test]
+fn keys_are_banned_and_unbanned() {
+    let gateway = Operated::run(WATCHED);
+    let url = format!("http://{}", gateway.admin);
+    let run = |command: &[&str]| {
+        let (name, rest) = command.split_first().unwrap();
+        let command = [&[*name, "--admin", &url], rest].concat();
+        result(&Process::output(&gateway.process.folder, &command))
+    };
+    let scan = gateway.client().from("203.0.113.7").get("/.env");
+    let ban = [
+        "ban",
+        "scan",
+        "203.0.113.7",
+        "10m",
+        "--note",
+        "support case",
+    ];
+    let (code, text) = run(&ban);
+    assert_eq!(code, Some(0), "{text}");
+    scan.times(1).all_are(429);
+    let (code, text) = run(&["bans"]);
+    assert_eq!(code, Some(0));
+    assert!(text.starts_with("scan\t203.0.113.7\tblock\t"), "{text}");
+    assert!(text.ends_with("\tmanual\n"), "{text}");
+    assert_eq!(run(&["unban", "scan", "203.0.113.7"]).0, Some(0));
+    scan.times(1).all_are(200);
+    assert_eq!(run(&["unban", "scan", "203.0.113.7"]).0, Some(1));
+    assert_eq!(run(&["ban", "nothing", "203.0.113.7", "10m"]).0, Some(1));
+    run(&ban);
+    assert_eq!(
+        run(&["unban", "scan"]),
+        (Some(0), "removed\t1\n".to_owned())
+    );
+    assert_eq!(run(&["bans"]), (Some(0), String::new()));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{CONFIG, Operated};
 use crate::docs::pages::{blocks_of, read, rows, section, ticked};
-use crate::harness::Origin;
+use crate::harness::{Origin, wait_until};
 
 const PAGE: &str = "docs/admin-api.md";
 
@@ -29,6 +29,10 @@ fn the_page_lists_every_path_and_method() {
 fn the_examples_run() {
     let origin = Origin::start();
     let config = CONFIG.replace("login/site", "login").replace(
+        "[log]",
+        "[client_ip]\ntrusted_proxies = [\"127.0.0.1/32\"]\n[log]",
+    );
+    let config = config.replace(
         "[[routes]]\nrespond = { body = \"hello\" }",
         &format!(
             "[[upstreams]]\nname = \"app\"\nservers = [\"{}\"]\n[[routes]]\nupstream = \"app\"",
@@ -36,6 +40,13 @@ fn the_examples_run() {
         ),
     );
     let gateway = Operated::run(&config);
+    // The examples ask for this client.
+    let client = gateway.client().from("203.0.113.7");
+    client.get("/login").times(3).last_is(429);
+    wait_until("its decision is known", || {
+        let client = gateway.admin().get("/api/clients/203.0.113.7");
+        client.send().status == 200
+    });
     let mut run = 0;
     let mut blocks = blocks_of(PAGE);
     blocks.retain(|block| block.kind == "console");
@@ -51,7 +62,7 @@ fn the_examples_run() {
         serde_json::from_str::<Value>(&text).unwrap_or_else(|_| panic!("{command}: {text}"));
         run += 1;
     }
-    assert_eq!(run, 8);
+    assert_eq!(run, 17);
 }
 
 #[test]
