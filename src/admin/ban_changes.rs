@@ -1,12 +1,12 @@
 //! Changes of bans: by hand, unban, and undo.
 
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::task::spawn_blocking;
 
 use super::api_error::ApiError;
 use super::body_members::{BodyMembers, invalid};
-use super::mitigations::{self, BanFilter, key_text, listing, refused};
+use super::mitigations::{self, BY_HAND, BanFilter, key_text, listing, refused};
 use super::objects::{ApiTime, RemovedObject};
 use super::query::QueryParameters;
 use super::reply::{ApiReply, ApiResult};
@@ -16,8 +16,8 @@ use crate::rules::{BanId, KeyTextError, Rule};
 use crate::snapshot::Snapshot;
 use crate::store::{AdminNote, BanAuthor, BanKey, BanRequest, BanTerms, ListedBan};
 
-/// How the cause of a ban by hand starts.
-const BY_HAND: &str = "by hand";
+/// The parameters that select several bans.
+const FILTERS: [&str; 3] = ["rule", "q", "view"];
 
 /// `POST /api/mitigations`: bans a key by hand, or restores a ban that `DELETE` returned.
 pub(super) async fn add(state: &AdminState, body: &Map<String, Value>) -> ApiResult {
@@ -50,6 +50,9 @@ pub(super) async fn add(state: &AdminState, body: &Map<String, Value>) -> ApiRes
     let ban = state.store.ban(request).await.map_err(refused)?.record;
     if is_undo {
         state.hub().restore_ban(ban.ban_id, ban.until);
+    } else {
+        // The figures are those of the ban that it replaces.
+        state.hub().forget_ban(ban.ban_id);
     }
     let figures = state.hub().ban_figures(ban.ban_id);
     let object = mitigations::object(rule, &ban, text, figures.as_ref());
@@ -122,8 +125,7 @@ async fn key(
 /// `DELETE /api/mitigations`: unbans one key, or all bans that the filters select.
 pub(super) async fn remove(state: &AdminState, query: &QueryParameters) -> ApiResult {
     let has_key = query.has("key") || query.has("id");
-    let filters = ["rule", "q", "view"];
-    if !has_key && filters.iter().all(|name| query.get(name).is_none()) {
+    if !has_key && FILTERS.iter().all(|name| query.get(name).is_none()) {
         let message = "say which bans: `id`, `rule` and `key`, or a filter";
         return Err(ApiError::invalid(message));
     }
@@ -215,8 +217,12 @@ async fn remove_selected(state: &AdminState, query: &QueryParameters) -> ApiResu
         removed: removed.record,
         scope: removed.scope.name(),
     };
-    let filters = ["rule", "q", "view"].map(|name| query.get(name));
-    let change = format!("unban {} keys: {}", removed.record, json!(filters));
+    let filters = FILTERS.iter().filter_map(|name| {
+        let value = query.get(name)?;
+        Some(format!(" {name}={value}"))
+    });
+    let filters: String = filters.collect();
+    let change = format!("unban {} keys with{filters}", removed.record);
     Ok(ApiReply::json(&object).with_change(change))
 }
 

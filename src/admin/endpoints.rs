@@ -100,7 +100,7 @@ impl ApiRequest {
             }
             Endpoint::Reload => reload(state).await,
             Endpoint::OpenApi => Ok(ApiReply::text("application/json", openapi::DOCUMENT)),
-            Endpoint::History => history::history(state, query),
+            Endpoint::History => history::history(state, query).await,
             Endpoint::TopKeys => top_keys::top_keys(state, self.name(), query).await,
             Endpoint::Mitigations => mitigations::list(state, query).await,
             Endpoint::RemoveMitigations => ban_changes::remove(state, query).await,

@@ -26,6 +26,8 @@ use crate::store::{AdminError, BanAuthor, ListedBan, ListedKey};
 
 /// The number of bans in a page without `limit`.
 const USUAL_PAGE: usize = 100;
+/// How the cause of a ban by hand starts.
+pub(super) const BY_HAND: &str = "by hand";
 /// The number of requests that a likely false positive has mitigated at most.
 const FEW_REQUESTS: u64 = 5;
 
@@ -129,8 +131,8 @@ pub(super) fn object(
 ) -> MitigationObject {
     let own_cause = figures.and_then(|figures| figures.cause.as_deref());
     let cause = match ban.by.note() {
-        Some("") => Some("by hand".to_owned()),
-        Some(note) => Some(format!("by hand: {note}")),
+        Some("") => Some(BY_HAND.to_owned()),
+        Some(note) => Some(format!("{BY_HAND}: {note}")),
         None => ban.cause.as_deref().or(own_cause).map(str::to_owned),
     };
     MitigationObject {

@@ -321,11 +321,7 @@ impl Store {
 
     /// Returns the number of bans in force at `now` per rule that has any. Reads every ban.
     pub fn ban_counts(&self, now: Timestamp) -> HashMap<RuleId, usize> {
-        let mut counts = HashMap::new();
-        for ban in self.local.list_bans(None, now) {
-            *counts.entry(ban.id).or_default() += 1;
-        }
-        counts
+        self.local.ban_counts(now)
     }
 
     /// Returns the bans in force at `now`, sorted by their end.

@@ -1,5 +1,7 @@
 //! What people see of counters: the units of a key, and how full the keys of a rule are.
 
+use std::collections::HashMap;
+
 use super::{MemoryStore, Shard, ShardData, second};
 use crate::clock::Timestamp;
 use crate::limit::{ChargeUnits, Counter, Limiter, State};
@@ -37,6 +39,15 @@ impl MemoryStore {
     pub fn count_bans(&self, id: RuleId, now: Timestamp) -> usize {
         let counts = |shard: &Shard| shard.held.lock().bans.count_live(id, now);
         self.shards.iter().map(counts).sum()
+    }
+
+    /// Returns the number of bans of each rule that has any. Reads every ban, shard by shard.
+    pub fn ban_counts(&self, now: Timestamp) -> HashMap<RuleId, usize> {
+        let mut counts = HashMap::new();
+        for shard in &self.shards {
+            shard.held.lock().bans.add_live(now, &mut counts);
+        }
+        counts
     }
 
     /// Adds the keys of a rule to `levels`. Copies the counters of one shard after the other and reads them without a

@@ -7,6 +7,7 @@
 //! A ban records when it began, so that it never lasts longer than its length from now, even if the clock is set
 //! back.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use self::by_expiry::BansByExpiry;
@@ -181,6 +182,13 @@ impl ShardBans {
     pub(super) fn count_live(&self, id: RuleId, now: Timestamp) -> usize {
         let of_rule = |live: &&BanRecord| live.ban.id == id && live.ban.until > now;
         self.live.iter().filter(of_rule).count()
+    }
+
+    /// Adds the number of bans in force at `now` to the count of each rule. Reads all bans.
+    pub(super) fn add_live(&self, now: Timestamp, counts: &mut HashMap<RuleId, usize>) {
+        for live in self.live.iter().filter(|live| live.ban.until > now) {
+            *counts.entry(live.ban.id).or_default() += 1;
+        }
     }
 
     /// Returns the bans in force at `now`.
