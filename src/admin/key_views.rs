@@ -14,7 +14,7 @@ const MAX_AGE: Duration = Duration::from_secs(5);
 /// The number of hottest keys whose counters are compared with those of the candidate.
 const COMPARED: usize = 256;
 
-/// The newest views of the rules that somebody has asked for.
+/// The newest views of the rules that clients have asked for.
 #[derive(Debug, Default)]
 pub(super) struct KeyViews(HashMap<RuleId, (Instant, KeyView)>);
 

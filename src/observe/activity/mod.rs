@@ -13,7 +13,7 @@
 //! | inbox of the hub | 64 batches; cores keep their batch while it is full |
 //! | decisions | 65,536, at most 32 MiB |
 //! | hottest keys | 256 keys of at most 1 KiB for each rule, about 8,192 samples of at most 4 KiB |
-//! | bans | as many as the store can hold, about 120 bytes each; 10,000 causes of at most 240 bytes |
+//! | bans | as many as the store can hold, about 120 bytes each; 10,000 causes of at most 240 bytes; 1,024 removed bans |
 //! | history | 180 × (12 + 2 × rules) × 4 bytes |
 //! | markers | 60 |
 //! | stream | 40 decisions, 60 markers and one tick |
