@@ -35,7 +35,7 @@ mod upstream_monitor;
 pub use self::handover::{HandoverReceiver, HandoverSender, StartCommand};
 pub use self::inherited::InheritedSockets;
 pub use self::listener_set::AdminListener;
-pub use self::reload::{RejectedConfig, Reloader};
+pub use self::reload::{RejectedConfig, ReloadHistory, ReloadOutcome, ReloadTrigger, Reloader};
 
 /// The maximum time that the shutdown waits for each log to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -124,6 +124,11 @@ impl Gateway {
     /// Returns a watch on the admin port's socket. `None` while there is no admin port.
     pub fn admin(&self) -> watch::Receiver<Option<Arc<AdminListener>>> {
         self.listeners.follow_admin()
+    }
+
+    /// Returns the limit on open connections, which counts them.
+    pub fn connections(&self) -> ConnectionLimit {
+        self.listeners.gate.clone()
     }
 
     /// Returns the state that all cores share.

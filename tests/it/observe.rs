@@ -407,7 +407,11 @@ fn a_renamed_access_log_is_reopened() {
     fs::rename(&log, &old).unwrap();
     wire.get("/two");
     assert_eq!(parse(&old, 2)[1]["path"], "/two");
-    gateway.gateway().reloader().reload().unwrap();
+    gateway
+        .gateway()
+        .reloader()
+        .reload(lockgate::gateway::ReloadTrigger::Signal)
+        .unwrap();
     wire.get("/three");
     assert_eq!(parse(&log, 1)[0]["path"], "/three");
     parse(&old, 2);
