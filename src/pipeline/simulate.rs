@@ -375,9 +375,9 @@ fn finish(
 
 /// Returns the traces of all rules in the configuration, including disabled ones, in order.
 fn with_disabled(snapshot: &Snapshot, mut traces: Vec<RuleTrace>) -> Vec<RuleTrace> {
-    for (before, name) in snapshot.settings.disabled.iter().rev() {
-        let index = usize::from(before.0).min(traces.len());
-        traces.insert(index, RuleTrace::disabled(name));
+    for disabled in snapshot.settings.disabled.iter().rev() {
+        let index = usize::from(disabled.next.0).min(traces.len());
+        traces.insert(index, RuleTrace::disabled(&disabled.rule.name));
     }
     traces
 }
