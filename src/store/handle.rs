@@ -45,6 +45,8 @@ pub struct StoreHandle {
     random: Cell<u64>,
     /// Whether this core exchanges reports and events with the fleet.
     runs_sync: Cell<bool>,
+    /// Whether the handle only peeks at counters.
+    is_read_only: bool,
 }
 
 /// Called with the result of a settlement.
@@ -71,7 +73,19 @@ impl StoreHandle {
             Some(Remote::Redis(shared)) => Some(RedisLink::new(shared.clone(), clock.clone())),
             _ => None,
         };
+        Rc::new(Self::with_link(store, clock, link))
+    }
+
+    /// A handle that applies plans to the counters of this process without changing them.
+    pub fn read_only(store: Arc<Store>, clock: Clock) -> Rc<Self> {
         Rc::new(Self {
+            is_read_only: true,
+            ..Self::with_link(store, clock, None)
+        })
+    }
+
+    fn with_link(store: Arc<Store>, clock: Clock, link: Option<RedisLink>) -> Self {
+        Self {
             store,
             clock,
             link,
@@ -81,7 +95,8 @@ impl StoreHandle {
             next_lease: Cell::new(getrandom::u64().unwrap_or_default()),
             random: Cell::new(getrandom::u64().unwrap_or_default() | 1),
             runs_sync: Cell::new(false),
-        })
+            is_read_only: false,
+        }
     }
 
     /// The store.
@@ -103,6 +118,10 @@ impl StoreHandle {
         now: Timestamp,
         result: &mut PlanResult,
     ) -> Option<RuleIndex> {
+        if self.is_read_only {
+            self.store.local().peek_plan(plan, now, result);
+            return None;
+        }
         if self.store.is_local() || !plan.needs_store() {
             self.store.local().apply(plan, now, result);
             return None;
@@ -205,6 +224,10 @@ impl StoreHandle {
         result: &mut PlanResult,
         on_settled: impl FnOnce() -> OnSettled,
     ) -> bool {
+        if self.is_read_only {
+            self.store.local().peek_plan(plan, now, result);
+            return true;
+        }
         if self.store.is_local() {
             self.store.local().apply(plan, now, result);
             return true;
@@ -344,6 +367,9 @@ impl StoreHandle {
         let Some(leases) = self.leases.borrow_mut().try_remove(key) else {
             return;
         };
+        if self.is_read_only {
+            return;
+        }
         // With a remote store, leases are local if a rule fell back to the counters of this process.
         self.store.local().release(&leases);
         if !self.store.is_local() {
