@@ -20,7 +20,7 @@ use crate::geo::GeoLookup;
 use crate::listen::ConnectionLimits;
 use crate::observe::{AccessLog, ListenerMetrics, Redactor, RuleMetrics};
 use crate::route::{RedirectTemplate, RouteEdits, RouteTable};
-use crate::rules::{Key, Rule, RuleSet};
+use crate::rules::{Key, Rule, RuleSet, StoreMode};
 use crate::store::StoreBounds;
 use crate::tls::{Certificate, TlsTerminator};
 use crate::upstream::Upstream;
@@ -82,6 +82,8 @@ pub struct GatewaySettings {
     pub development: Option<Certificate>,
     /// How the gateway challenges clients. `None` without `[challenge]`.
     pub challenge: Option<ChallengeConfig>,
+    /// How rules share their counters with other gateways, unless they have a setting of their own.
+    pub store_mode: StoreMode,
     /// The settings that only a restart can change.
     pub startup: StartupSettings,
 }

@@ -291,6 +291,20 @@ impl Upstream {
     }
 }
 
+// === impl BalancePolicy ===
+
+impl BalancePolicy {
+    /// The name in gateway.toml.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RoundRobin => "round_robin",
+            Self::P2c => "p2c",
+            Self::LeastRequests => "least_requests",
+            Self::Hash => "hash",
+        }
+    }
+}
+
 // === impl UpstreamResponse ===
 
 impl UpstreamResponse {

@@ -9,6 +9,7 @@
 )]
 
 mod actions;
+mod admin;
 mod bodies;
 mod browser;
 mod challenge;

@@ -447,7 +447,7 @@ dry_run = true
 #[test]
 fn the_admin_port_serves_health_readiness_and_metrics() {
     let process = Process::run(ADMIN);
-    let admin = Client::plain(process.admin());
+    let admin = Client::admin(process.admin());
     for path in ["/healthz", "/readyz"] {
         let answer = admin.clone().get(path).send();
         assert_eq!(answer.status, 200, "{path}");
@@ -467,7 +467,7 @@ fn a_token_protects_only_the_metrics() {
     let token = folder.write("admin.token", "open sesame\n");
     let guarded = format!("[admin]\ntoken_file = {token:?}");
     let process = Process::run(&ADMIN.replace("[admin]", &guarded));
-    let admin = Client::plain(process.admin());
+    let admin = Client::admin(process.admin());
     for path in ["/healthz", "/readyz"] {
         admin.clone().get(path).times(1).all_are(200);
     }
@@ -484,7 +484,7 @@ fn a_token_protects_only_the_metrics() {
 #[test]
 fn metrics_exist_from_the_start_and_count_correctly() {
     let process = Process::run(ADMIN);
-    let scrape = || Client::plain(process.admin()).get("/metrics").send().text();
+    let scrape = || Client::admin(process.admin()).get("/metrics").send().text();
     let zero = |text: &str, series: &str| {
         assert!(
             text.contains(&format!("lockgate_{series} 0\n")),

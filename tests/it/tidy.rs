@@ -27,7 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// Outside crates, with the modules that may name them.
 const CRATES: &[(&str, &[&str])] = &[
-    ("serde", &["config"]),
+    ("serde", &["admin", "config"]),
     ("toml", &["config"]),
     ("annotate_snippets", &["config"]),
     (
@@ -68,7 +68,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "tracing",
         &[
-            "observe", "config", "pipeline", "gateway", "store", "systemd", "cli",
+            "observe", "config", "pipeline", "gateway", "store", "systemd", "admin", "cli",
         ],
     ),
     ("tracing_subscriber", &["observe"]),

@@ -201,7 +201,7 @@ fn replaced_certificates_apply_to_new_connections() {
         .reloader()
         .reload(lockgate::gateway::ReloadTrigger::Signal)
         .unwrap_err();
-    assert!(refused.0.contains(": error: "), "{refused}");
+    assert!(refused.text.contains(": error: "), "{refused}");
     std::fs::write(&cert, good).unwrap();
     assert!(site.serves("b.example", &["-servername", "b.example"]));
     assert_eq!(old.get("/").text(), "hello");

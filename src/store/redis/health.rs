@@ -33,6 +33,8 @@ pub struct StoreHealth {
     round_trips: [AtomicU64; ROUND_TRIP_BOUNDS.len() + 1],
     round_trip_micros: AtomicU64,
     last_failure: AtomicU64,
+    /// The number of the last error, plus one. 0 without an error.
+    last_error: AtomicUsize,
     open_breakers: AtomicUsize,
     /// Whether the current outage was logged.
     is_reported: AtomicBool,
@@ -49,6 +51,7 @@ impl StoreHealth {
             count.fetch_add(1, Ordering::Relaxed);
         }
         self.last_failure.store(now.as_nanos(), Ordering::Relaxed);
+        self.last_error.store(error as usize + 1, Ordering::Relaxed);
     }
 
     /// Counts a call that succeeded.
@@ -103,6 +106,12 @@ impl StoreHealth {
         } else {
             StoreState::Ok
         }
+    }
+
+    /// The newest error. `None` if no call has failed.
+    pub fn last_error(&self) -> Option<StoreError> {
+        let number = self.last_error.load(Ordering::Relaxed).checked_sub(1)?;
+        StoreError::ALL.get(number).copied()
     }
 
     /// The failed calls since the start, by kind.
