@@ -1,6 +1,7 @@
 //! The admin port over real sockets: access, limits, streams, and what its endpoints return and change.
 
 mod access;
+mod commands;
 mod endpoints;
 mod streams;
 

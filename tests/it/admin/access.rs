@@ -107,7 +107,9 @@ fn a_page_of_another_site_changes_nothing() {
         .header("origin", &own)
         .header("sec-fetch-site", "same-origin");
     own.times(1).all_are(200);
-    assert_eq!(gateway.process.logged(" reloaded ").len(), 1);
+    wait_until("it has reloaded", || {
+        gateway.process.logged(" reloaded ").len() == 1
+    });
 }
 
 #[test]

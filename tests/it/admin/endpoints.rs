@@ -18,7 +18,7 @@ fn the_status_describes_the_gateway() {
     assert_eq!(status["store"]["mode"], Value::Null);
     assert_eq!(status["store"]["state"], "ok");
     assert_eq!(status["held"], json!({"now": 0, "max": 10_000}));
-    assert_eq!(status["connections"]["max"], 100_000);
+    assert!(status["connections"]["max"].is_u64());
     assert_eq!(status["attention"], json!([]));
     let now = status["now"].as_str().unwrap();
     assert!(now.len() == 24 && now.ends_with('Z'), "{now}");
@@ -33,12 +33,12 @@ fn a_reload_takes_effect_or_says_what_is_wrong() {
         (answer.status, body(&answer)),
         (200, json!({"ok": true, "rules": 2}))
     );
-    let changes = gateway.process.logged("admin change");
-    assert_eq!(changes.len(), 1, "{changes:?}");
-    assert!(
-        changes[0].contains("reload the configuration"),
-        "{changes:?}"
-    );
+    wait_until("it is logged", || {
+        let changes = gateway.process.logged("admin change");
+        changes
+            .iter()
+            .any(|line| line.contains("reload the configuration"))
+    });
     let broken = CONFIG.replace(
         "http.request.uri.path eq \"/login\"",
         "http.request.uri.pth eq \"/ä\"",
@@ -227,7 +227,9 @@ fn a_drained_server_gets_no_requests_until_it_is_ready() {
     assert_eq!(upstreams[0]["name"], "app");
     assert_eq!(upstreams[0]["servers"][0]["state"], "ready");
     assert_eq!(upstreams[0]["servers"][1]["state"], "drain");
-    assert_eq!(gateway.process.logged("admin change").len(), 3);
+    wait_until("all changes are logged", || {
+        gateway.process.logged("admin change").len() == 3
+    });
 }
 
 #[test]
@@ -280,7 +282,7 @@ fn an_unhealthy_server_has_a_reason() {
 fn requests_to_the_admin_port_never_count() {
     let folder = Folder::new();
     let log = folder.path().join("access.log");
-    let gateway = Operated::run(&CONFIG.replace("\"off\"", &format!("{log:?}")));
+    let gateway = Operated::run(&CONFIG.replace("access = \"off\"", &format!("access = {log:?}")));
     gateway.admin().get("/api/status").times(5).all_are(200);
     gateway.admin().get("/login").times(5).all_are(404);
     let metrics = Client::admin(gateway.admin).get("/metrics").send().text();

@@ -1,0 +1,110 @@
+//! The commands that call the admin port.
+
+use std::net::TcpListener;
+use std::process::Output;
+
+use super::{CONFIG, Operated};
+use crate::harness::{Folder, Process, wait_until};
+
+/// The exit code and the output of a command.
+fn result(output: &Output) -> (Option<i32>, String) {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    (output.status.code(), text)
+}
+
+fn status(gateway: &Operated, options: &[&str]) -> (Option<i32>, String) {
+    let url = format!("http://{}", gateway.admin);
+    let command = ["status", "--admin", &url];
+    result(&Process::output(
+        &gateway.process.folder,
+        &[&command[..], options].concat(),
+    ))
+}
+
+#[test]
+fn status_prints_one_record_per_line_in_a_pipe() {
+    let gateway = Operated::run(CONFIG);
+    let (code, text) = status(&gateway, &[]);
+    assert_eq!(code, Some(0));
+    let names: Vec<_> = text
+        .lines()
+        .map(|line| line.split('\t').next().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "instance",
+            "version",
+            "state",
+            "uptime_s",
+            "requests_per_s",
+            "forwarded_per_s",
+            "blocked_per_s",
+            "shadowed_per_s",
+            "challenged_per_s",
+            "p50_ms",
+            "p99_ms",
+            "connections",
+            "held",
+            "store",
+            "config",
+            "last_reload",
+            "bans",
+        ]
+    );
+    assert!(text.contains("\nstate\trunning\n"), "{text}");
+    assert!(text.contains("\nstore\tmemory\tok\n"), "{text}");
+    let (code, json) = status(&gateway, &["--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &json["state"]), (Some(0), &"running".into()));
+}
+
+#[test]
+fn status_fails_while_something_is_critical() {
+    let gateway = Operated::run(CONFIG);
+    gateway.process.reload("nonsense");
+    let (code, text) = status(&gateway, &[]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("\nlast_reload\trefused\t"), "{text}");
+    assert!(
+        text.ends_with("attention\tcrit\treload\tThe last reload was refused\n"),
+        "{text}"
+    );
+    assert_eq!(status(&gateway, &["--format", "json"]).0, Some(1));
+}
+
+#[test]
+fn the_configuration_names_the_gateway_and_the_token() {
+    let folder = Folder::new();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let config = CONFIG.replace(
+        "[admin]\naddress = \"127.0.0.1:0\"",
+        &format!("[admin]\naddress = {address:?}\ntoken_file = \"admin.token\""),
+    );
+    folder.write("admin.token", "secret\n");
+    folder.write("wrong.token", "other\n");
+    let process = Process::run_in(
+        folder,
+        Process::command(),
+        &config,
+        std::process::Stdio::null(),
+    );
+    wait_until("the admin port is open", || {
+        !process.logged(" admin port ").is_empty()
+    });
+    let status = |options: &[&str]| {
+        let output = Process::output(&process.folder, &[&["status"][..], options].concat());
+        output.status.code()
+    };
+    assert_eq!(status(&[]), Some(0));
+    assert_eq!(status(&["--token-file", "wrong.token"]), Some(3));
+    assert_eq!(status(&["--token-file", "no.token"]), Some(2));
+    assert_eq!(status(&["--admin", "127.0.0.1:1"]), Some(2));
+    assert_eq!(status(&["--admin", "https://127.0.0.1:1"]), Some(2));
+    let elsewhere = Process::output(&Folder::new(), &["status"]);
+    assert_eq!(elsewhere.status.code(), Some(2));
+    let said = String::from_utf8(elsewhere.stderr).unwrap();
+    assert!(said.contains("--admin http://127.0.0.1:9901"), "{said}");
+}
