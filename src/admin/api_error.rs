@@ -12,7 +12,7 @@ pub struct ApiError {
     /// One sentence for the user, without a final full stop.
     pub message: String,
     /// A header that the status requires. `None` for most errors.
-    pub header: Option<(HeaderName, HeaderValue)>,
+    pub header: Option<Box<(HeaderName, HeaderValue)>>,
     /// The errors of a configuration. `None` unless a reload was refused.
     pub errors: Option<Value>,
 }
@@ -34,7 +34,7 @@ impl ApiError {
     pub fn unauthorized() -> Self {
         let header = (WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         Self {
-            header: Some(header),
+            header: Some(Box::new(header)),
             ..Self::new(StatusCode::UNAUTHORIZED, "a token is required")
         }
     }
@@ -53,7 +53,7 @@ impl ApiError {
     pub fn wrong_method(allow: &str) -> Self {
         let value = HeaderValue::from_str(allow).ok();
         Self {
-            header: value.map(|value| (ALLOW, value)),
+            header: value.map(|value| Box::new((ALLOW, value))),
             ..Self::new(StatusCode::METHOD_NOT_ALLOWED, format!("use {allow}"))
         }
     }
@@ -72,7 +72,7 @@ impl ApiError {
     pub fn too_many_streams() -> Self {
         let header = (RETRY_AFTER, HeaderValue::from_static("5"));
         Self {
-            header: Some(header),
+            header: Some(Box::new(header)),
             ..Self::unavailable("16 streams are open; close one of them")
         }
     }

@@ -100,7 +100,8 @@ impl ApiReply {
 impl From<ApiError> for ApiReply {
     fn from(error: ApiError) -> Self {
         let mut reply = Self::json(&error.to_json()).with_status(error.status);
-        if let Some((name, value)) = error.header {
+        if let Some(header) = error.header {
+            let (name, value) = *header;
             reply.response.headers_mut().insert(name, value);
         }
         reply

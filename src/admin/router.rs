@@ -299,7 +299,7 @@ mod tests {
         );
         let error = endpoint_of(&Method::PUT, "/api/mitigations").unwrap_err();
         assert_eq!(error.status, StatusCode::METHOD_NOT_ALLOWED);
-        let (_, allow) = error.header.unwrap();
+        let (_, allow) = *error.header.unwrap();
         assert_eq!(allow, "GET, HEAD, POST, DELETE");
         assert_eq!(found(Method::HEAD, "/api/reload"), Err(405));
         assert_eq!(found(Method::OPTIONS, "/api/status"), Err(405));

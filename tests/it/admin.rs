@@ -2,6 +2,7 @@
 
 mod access;
 mod commands;
+mod docs;
 mod endpoints;
 mod streams;
 
