@@ -1,4 +1,4 @@
-//! What needs attention: documented conditions, never a score. The gateway writes the sentences, so that the dashboard
+//! What needs attention: documented conditions, never a score. The gateway writes the texts, so that the dashboard
 //! and the commands agree.
 
 mod findings;

@@ -1,4 +1,4 @@
-//! Looks at the gateway once per second, so that rates and times do not depend on when somebody reads them.
+//! Looks at the gateway once per second, so that rates and times do not depend on requests.
 
 use std::sync::Arc;
 use std::time::Duration;

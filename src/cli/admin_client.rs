@@ -52,7 +52,7 @@ pub enum AdminClientError {
     Unreachable(String),
     /// The token is missing or wrong.
     WrongToken,
-    /// The gateway refused the request, with this sentence.
+    /// The gateway refused the request, with this message.
     Refused(String),
 }
 

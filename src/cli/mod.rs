@@ -13,6 +13,7 @@ mod rules;
 mod run;
 mod schema;
 mod status;
+mod top;
 
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
@@ -59,6 +60,8 @@ enum Command {
     Init(Box<init::InitArgs>),
     /// Show the state of a running gateway. Exits with 1 if something is critical.
     Status(status::StatusArgs),
+    /// Show a live view of a running gateway in the terminal.
+    Top(top::TopArgs),
     /// List the active bans of a running gateway.
     Bans(bans::BansArgs),
     /// Ban a key by hand.
@@ -134,6 +137,7 @@ pub fn main() -> ExitCode {
         }) => check::check(&config.config, format, &allow, deny_warnings),
         Some(Command::Init(args)) => init::init(&args),
         Some(Command::Status(args)) => status::status(&args),
+        Some(Command::Top(args)) => top::top(&args),
         Some(Command::Bans(args)) => bans::bans(&args),
         Some(Command::Ban(args)) => bans::ban(&args),
         Some(Command::Unban(args)) => bans::unban(&args),

@@ -37,6 +37,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("anyhow", &["gateway", "signals", "admin", "cli", "main"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
+    ("ratatui", &["cli"]),
     ("listenfd", &["systemd"]),
     ("maxminddb", &["geo"]),
     ("mimalloc", &["main"]),

@@ -1,4 +1,4 @@
-//! The conditions of attention entries, and their sentences. Pure.
+//! The conditions of attention entries, and their texts. Pure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +70,7 @@ pub struct AttentionFinding {
     pub level: AttentionLevel,
     /// A sentence without a final full stop.
     pub text: String,
-    /// More sentences. May be empty.
+    /// More text. May be empty.
     pub detail: String,
     /// Where to look. `None` if there is no such section.
     pub link: Option<String>,

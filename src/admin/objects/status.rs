@@ -132,7 +132,7 @@ pub struct AttentionObject {
     pub level: AttentionLevel,
     /// A sentence without a final full stop.
     pub text: String,
-    /// More sentences. Empty if there is nothing to add.
+    /// More text. Empty if there is nothing to add.
     pub detail: String,
     pub since: ApiTime,
     /// Where to look. `None` if there is no such section.

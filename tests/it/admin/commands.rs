@@ -108,3 +108,26 @@ fn the_configuration_names_the_gateway_and_the_token() {
     let said = String::from_utf8(elsewhere.stderr).unwrap();
     assert!(said.contains("--admin http://127.0.0.1:9901"), "{said}");
 }
+
+#[test]
+fn top_needs_a_terminal_and_prints_json_without_one() {
+    let gateway = Operated::run(CONFIG);
+    let url = format!("http://{}", gateway.admin);
+    let top = |options: &[&str]| {
+        let command = ["top", "--admin", &url];
+        Process::output(&gateway.process.folder, &[&command[..], options].concat())
+    };
+    let piped = top(&[]);
+    assert_eq!(piped.status.code(), Some(2));
+    assert_eq!(
+        String::from_utf8(piped.stderr).unwrap(),
+        "lockgate: top needs a terminal; use lockgate status or --format json\n"
+    );
+    let (code, text) = result(&top(&["--format", "json"]));
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (code, &document["status"]["state"]),
+        (Some(0), &"running".into())
+    );
+    assert_eq!(document["rules"][0]["name"], "login/site");
+}
