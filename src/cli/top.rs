@@ -93,7 +93,6 @@ fn show(args: &TopArgs, client: AdminClient) -> io::Result<()> {
     // One write per frame.
     let backend = CrosstermBackend::new(BufWriter::new(stdout()));
     let mut terminal = Terminal::new(backend)?;
-    terminal.clear()?;
     let style = TopStyle {
         has_color: args.color == ColorChoice::Auto && !is_plain_terminal(),
         is_ascii: args.ascii,
