@@ -3,6 +3,14 @@
 //! It has its own address, connection limit, timeouts and reserved file descriptors, so that it responds
 //! when the gateway is at its limits. It is read-only.
 
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        reason = "the routes of the admin port will serve these files"
+    )
+)]
+mod dashboard;
 mod slots;
 
 use std::convert::Infallible;

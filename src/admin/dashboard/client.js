@@ -1,0 +1,119 @@
+// One client: what the rules did with it, and the shortest path to unban it.
+
+const EXEMPTION = "1h";
+const SHOWN_CLIENT_DECISIONS = 8;
+
+function setUpFind() {
+  find("#find").onsubmit = (event) => {
+    event.preventDefault();
+    const query = find("#find-query").value.trim();
+    if (query) openClient(query);
+  };
+}
+
+/** Finds a client by address, key or request id, and shows what is known about it. A rule's name opens the rule. */
+async function openClient(query) {
+  if (ruleNamed(query)) {
+    openRule(query);
+    return;
+  }
+  try {
+    showClient(query, await call(`clients/${encodeURIComponent(query)}`));
+  } catch (error) {
+    showUnknownClient(query, error);
+  }
+}
+
+function showClient(query, client) {
+  const { ip, bans: active, decisions } = client;
+  const content = [
+    create("p", {}, describeClient(client)),
+    ...active.map(clientBan),
+    decisions.length > 0 && clientDecisions(decisions),
+  ];
+  const buttons = [create("button", { type: "button", onclick: () => explainClient(client) }, "Explain")];
+  if (client.exempt_until) buttons.push(create("button", { type: "button", onclick: () => unexempt(client) }, "End exemption"));
+  else if (ip) buttons.push(create("button", { type: "button", onclick: () => release(client, true) }, active.length ? "Unban and exempt for 1 h" : "Exempt for 1 h"));
+  if (active.length) buttons.push(create("button", { type: "button", class: "primary", onclick: () => release(client, false) }, active.length === 1 ? "Unban" : `Unban ${active.length} keys`));
+  showDetails(ip ?? query, content.filter(Boolean), buttons);
+}
+
+/** A client that no ban and no recorded decision names: it can still be exempted and explained. */
+function showUnknownClient(query, error) {
+  const client = { ip: IP_ADDRESS.test(query) ? query : null, bans: [], decisions: [] };
+  const canAct = error.status === 404 && client.ip;
+  const buttons = canAct ? [
+    create("button", { type: "button", onclick: () => release(client, true) }, "Exempt for 1 h"),
+    create("button", { type: "button", class: "primary", onclick: () => explainClient(client) }, "Explain"),
+  ] : [];
+  showDetails(query, [create("p", {}, `${error.message}.`)], buttons);
+}
+
+function describeClient(client) {
+  const { as_name: network, bans: active, exempt_until: exemptUntil, mitigated, forwarded, window_start: start } = client;
+  const where = [formatOrigin(client), network].filter(Boolean).join(", ");
+  const status = active.length ? `${plural(active.length, "ban")} ${active.length === 1 ? "applies" : "apply"} now.` : "No ban applies now.";
+  const exempt = exemptUntil ? `Exempt until ${formatTime(exemptUntil)}.` : "";
+  const counts = forwarded == null ? `${formatNumber(mitigated)} mitigated` : `${formatNumber(forwarded)} forwarded, ${formatNumber(mitigated)} mitigated`;
+  const since = start ? `Since ${formatTime(start)}${state.status?.store.kind === "redis" ? " on this node" : ""}: ${counts}.` : "";
+  return [where && `${where}.`, status, exempt, since].filter(Boolean).join(" ");
+}
+
+function clientBan({ rule, action, key, until, cause, addresses, mitigated, offence }) {
+  const shared = addresses > 1 ? `; ${formatNumber(addresses)}${addresses >= 64 ? " or more" : ""} addresses share this key` : "";
+  return create("div", { class: "client-ban" },
+    create("b", {}, rule),
+    actionChip(action),
+    create("span", { class: "end" }, `${formatRemaining(until)} left`),
+    create("p", { class: "mono" }, key || "all requests"),
+    create("p", {}, `${cause ? `${cause}. ` : ""}Offence ${offence}, ${plural(mitigated, "request")} mitigated${shared}.`));
+}
+
+function clientDecisions(decisions) {
+  const row = (decision) => create("tr", {},
+    create("td", {}, formatTime(decision.ts)),
+    create("td", { class: "mono clip", title: formatRequest(decision) }, formatRequest(decision)),
+    create("td", { class: "clip" }, decision.rule ?? "–"),
+    create("td", {}, actionChip(decision.action, decision.dry_run)));
+  return create("table", { class: "client-decisions" },
+    create("caption", {}, "Newest decisions"),
+    create("tbody", {}, decisions.slice(0, SHOWN_CLIENT_DECISIONS).map(row)));
+}
+
+/** Removes every ban of a client, and exempts it for an hour if asked. Undo takes both back. */
+async function release(client, isExempted) {
+  const removed = [];
+  for (const ban of client.bans) {
+    const result = await attempt("Unban", removeBan(ban.rule, ban));
+    if (result) removed.push(result);
+  }
+  const exemption = isExempted ? await attempt("Exemption", addExemption(client.ip, EXEMPTION)) : undefined;
+  find("#details").close();
+  releaseChanged(client);
+  if (removed.length === 0 && !exemption) return;
+  const name = client.ip ?? client.bans[0].key;
+  const parts = [removed.length > 0 && "is unbanned", exemption && "is exempt for 1 h"].filter(Boolean);
+  const undo = async () => {
+    for (const ban of removed) await restoreBan(ban);
+    if (exemption) await attempt("Undo", call(`exemptions?${new URLSearchParams({ ip: client.ip })}`, { method: "DELETE" }));
+    releaseChanged(client);
+  };
+  showToast(`${name} ${parts.join(" and ")}${scopeNote(removed[0] ?? exemption)}.`, undo).focus();
+}
+
+async function unexempt({ ip }) {
+  find("#details").close();
+  await loadExemptions();
+  await endExemption(bans.exemptions.find((exemption) => exemption.ip === ip) ?? { ip, until: "" });
+}
+
+async function releaseChanged(client) {
+  await loadExemptions();
+  loadBans();
+  for (const { rule } of client.bans) if (ruleTable.open.has(rule)) loadRulePanel(rule);
+}
+
+function explainClient({ ip, decisions }) {
+  find("#details").close();
+  fillExplain(decisions[0] ? requestOf(decisions[0]) : { ip });
+}
