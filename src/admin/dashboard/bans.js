@@ -81,10 +81,11 @@ async function loadExemptions() {
   bans.exemptions = await call("exemptions").catch(() => bans.exemptions);
 }
 
-/** Reads again what a change of the bans of a rule affects. */
-function bansChanged(rule) {
+/** Reads again what a change of the bans of rules affects, and shows new bans as soon as the list is not held. */
+function bansChanged(...rules) {
+  bans.orderedAt = 0;
   loadBans();
-  if (ruleTable.open.has(rule)) loadRulePanel(rule);
+  for (const rule of new Set(rules)) if (ruleTable.open.has(rule)) loadRulePanel(rule);
 }
 
 // === Drawing ===
@@ -163,6 +164,7 @@ function emptyBansText() {
 function drawBanHint(common) {
   const hint = find("#bans-hint"), [shared] = common.filter(({ rule }) => !bans.rule || rule === bans.rule);
   if (bans.view === "likely_false_positives") setText(hint, "First offence, at most 5 requests mitigated, not by hand.");
+  else if (bans.view === "manual") setText(hint, "Bans that an operator made.");
   else if (isExemptView()) setText(hint, "Requests of these clients pass before all rules.");
   else if (!shared) setText(hint, "");
   else setText(hint, `${formatShare(shared.share_ratio)} of the bans of ${shared.rule} share ${shared.field} ${shared.value}`);
@@ -272,10 +274,10 @@ async function removeSelectedBans() {
 async function endExemption({ ip, until, note }) {
   const removed = await attempt("Removal", call(`exemptions?${new URLSearchParams({ ip })}`, { method: "DELETE" }));
   const seconds = Math.round((toMillis(until) - gatewayNow()) / 1000);
-  const restore = () => attempt("Undo", addExemption(ip, `${seconds}s`, note)).then(loadBans);
+  const restore = () => attempt("Undo", addExemption(ip, `${seconds}s`, note)).then(() => bansChanged());
   if (removed) showToast(`${ip} is no longer exempt${scopeNote(removed)}.`, seconds > 0 ? restore : undefined);
   await loadExemptions();
-  loadBans();
+  bansChanged();
 }
 
 function addExemption(ip, duration, note) {

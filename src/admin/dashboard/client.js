@@ -109,8 +109,7 @@ async function unexempt({ ip }) {
 
 async function releaseChanged(client) {
   await loadExemptions();
-  loadBans();
-  for (const { rule } of client.bans) if (ruleTable.open.has(rule)) loadRulePanel(rule);
+  bansChanged(...client.bans.map(({ rule }) => rule));
 }
 
 function explainClient({ ip, decisions }) {
