@@ -39,7 +39,7 @@ function drawAttention() {
 function buildAttention({ link }) {
   const [kind, target] = splitLink(link);
   const open = LINK_OPENERS[kind];
-  const title = open ? create("button", { type: "button", class: "link", onclick: () => open(target) }) : create("b");
+  const title = open ? createButton("", () => open(target), { class: "link" }) : create("b");
   return create("li", {},
     create("span", { class: "glyph", "aria-hidden": "true" }),
     create("div", {}, create("span", { class: "hidden" }), title),
@@ -76,7 +76,7 @@ function showConfiguration() {
   const content = [create("p", {}, isRefused ? `Still in effect: ${inEffect}` : `In effect: ${inEffect}`)];
   if (reload) content.push(create("p", {}, `Last reload: ${formatTime(reload.at)}, by ${reload.by}.`));
   if (isRefused) content.push(...reload.errors.map(configError));
-  const button = create("button", { type: "button", class: "primary", onclick: reloadConfiguration }, isRefused ? "Reload again" : "Reload");
+  const button = createButton(isRefused ? "Reload again" : "Reload", reloadConfiguration, { class: "primary" });
   showDetails(isRefused ? `Reload refused at ${formatTime(reload.at)}` : "Configuration", content, [button]);
 }
 

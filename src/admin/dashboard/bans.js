@@ -4,6 +4,12 @@ const BANS_PER_PAGE = 100;
 const SEARCH_DELAY_MILLIS = 250;
 const VIEWS = { all: "All", likely_false_positives: "Likely false positives", manual: "By hand", exemptions: "Exempt" };
 
+const VIEW_HINTS = {
+  likely_false_positives: "First offence, at most 5 requests mitigated, not by hand.",
+  manual: "Bans that an operator made.",
+  exemptions: "Requests of these clients pass before all rules.",
+};
+
 const bans = {
   view: "all",
   query: "",
@@ -29,8 +35,9 @@ const selection = () => ({ view: bans.view, q: bans.query, rule: bans.rule });
 const isExemptView = () => bans.view === "exemptions";
 
 function setUpBans() {
-  find("#bans-views").append(...Object.keys(VIEWS).map((view) =>
-    create("button", { type: "button", "aria-pressed": String(view === bans.view), onclick: () => selectBans({ view }) }, VIEWS[view])));
+  const viewButton = ([view, text]) =>
+    createButton(text, () => selectBans({ view }), { "aria-pressed": String(view === bans.view) });
+  find("#bans-views").append(...Object.entries(VIEWS).map(viewButton));
   let timer = 0;
   find("#bans-query").oninput = (event) => {
     clearTimeout(timer);
@@ -158,38 +165,39 @@ function drawBanHeader() {
 
 function emptyBansText() {
   if (isExemptView()) return "No client is exempt. Find a client to exempt it for 1 h.";
-  return bans.query ? `No ban matches “${bans.query}”. “Find a client” also finds addresses behind a fingerprint.` : "No active bans.";
+  if (!bans.query) return "No active bans.";
+  return `No ban matches “${bans.query}”. “Find a client” also finds addresses behind a fingerprint.`;
 }
 
 function drawBanHint(common) {
-  const hint = find("#bans-hint"), [shared] = common.filter(({ rule }) => !bans.rule || rule === bans.rule);
-  if (bans.view === "likely_false_positives") setText(hint, "First offence, at most 5 requests mitigated, not by hand.");
-  else if (bans.view === "manual") setText(hint, "Bans that an operator made.");
-  else if (isExemptView()) setText(hint, "Requests of these clients pass before all rules.");
-  else if (!shared) setText(hint, "");
-  else setText(hint, `${formatShare(shared.share_ratio)} of the bans of ${shared.rule} share ${shared.field} ${shared.value}`);
-  setAttribute(hint, "title", hint.textContent);
+  const [shared] = common.filter(({ rule }) => !bans.rule || rule === bans.rule);
+  setTextAndTitle(find("#bans-hint"), VIEW_HINTS[bans.view] ?? (shared ? describeShared(shared) : ""));
+}
+
+/** Says which key part most bans of a rule share: often the fingerprint of one tool. */
+function describeShared({ rule, field, value, share_ratio: share }) {
+  return `${formatShare(share)} of the bans of ${rule} share ${field} ${value}`;
 }
 
 function drawPages() {
   const first = (bans.cursors.length - 1) * BANS_PER_PAGE, shown = bans.rows.length;
   const total = isExemptView() ? shown : bans.page.total;
   const last = isExemptView() ? shown : Math.min(total, first + bans.page.items.length);
-  setText(find("#bans-range"), total > 0 ? `${formatNumber(first + 1)}–${formatNumber(last)} of ${formatNumber(total)}, last to end first` : "");
+  const range = `${formatNumber(first + 1)}–${formatNumber(last)} of ${formatNumber(total)}, last to end first`;
+  setText(find("#bans-range"), total > 0 ? range : "");
   find("#bans-previous").disabled = bans.cursors.length < 2;
   find("#bans-next").disabled = isExemptView() || !bans.page.next;
 }
 
 /** Builds a row for any ban or exemption: rows stay, and bans move through them. */
 function buildBanRow() {
+  const open = () => openClient(row.item.ban?.key || row.item.exemption?.ip);
   const row = create("tr", {},
-    create("td", {},
-      create("button", { type: "button", class: "link mono clip", onclick: () => openClient(row.item.ban?.key || row.item.exemption?.ip) }),
-      create("small")),
+    create("td", {}, createButton("", open, { class: "link mono clip" }), create("small")),
     create("td", {}, create("div", { class: "clip" }), create("small")),
     create("td", { class: "number", "data-label": "ends in" }),
     create("td", { class: "number", "data-label": "mitigated" }, create("span"), create("small")),
-    create("td", { class: "number" }, create("button", { type: "button", class: "small", onclick: () => pressBanButton(row) })));
+    create("td", { class: "number" }, createButton("", () => pressBanButton(row), { class: "small" })));
   return row;
 }
 
@@ -264,20 +272,24 @@ async function restoreBan(ban) {
 
 async function removeSelectedBans() {
   const { total } = bans.page, filters = selection();
-  const title = `Unban ${plural(total, "key")}?`;
-  if (!await confirmAction(title, "All bans that this list selects end immediately. This cannot be undone.", `Unban ${formatNumber(total)}`)) return;
+  const text = "All bans that this list selects end immediately. This cannot be undone.";
+  if (!await confirmAction(`Unban ${plural(total, "key")}?`, text, `Unban ${formatNumber(total)}`)) return;
   const result = await attempt("Unban", call(`mitigations${queryString(filters)}`, { method: "DELETE" }));
   if (result) showToast(`${plural(result.removed, "key")} unbanned${scopeNote(result)}.`);
   bansChanged(filters.rule);
 }
 
 async function endExemption({ ip, until, note }) {
-  const removed = await attempt("Removal", call(`exemptions?${new URLSearchParams({ ip })}`, { method: "DELETE" }));
+  const removed = await attempt("Removal", removeExemption(ip));
   const seconds = Math.round((toMillis(until) - gatewayNow()) / 1000);
   const restore = () => attempt("Undo", addExemption(ip, `${seconds}s`, note)).then(() => bansChanged());
   if (removed) showToast(`${ip} is no longer exempt${scopeNote(removed)}.`, seconds > 0 ? restore : undefined);
   await loadExemptions();
   bansChanged();
+}
+
+function removeExemption(ip) {
+  return call(`exemptions?${new URLSearchParams({ ip })}`, { method: "DELETE" });
 }
 
 function addExemption(ip, duration, note) {

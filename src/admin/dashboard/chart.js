@@ -3,7 +3,17 @@
 const MARGIN = { left: 46, right: 12, top: 22, bottom: 20 };
 /** How many draws the axis waits before it shrinks. */
 const SHRINK_AFTER = 20;
-const MINUTE_STEPS = 12;
+/** How many steps each key moves the cursor: Page Up and Page Down by a minute. */
+const CURSOR_MOVES = {
+  ArrowLeft: -1,
+  ArrowDown: -1,
+  ArrowRight: 1,
+  ArrowUp: 1,
+  PageUp: -12,
+  PageDown: 12,
+  Home: -STEPS,
+  End: STEPS,
+};
 
 const chart = {
   hiddenLayers: new Set(),
@@ -15,9 +25,7 @@ const chart = {
 };
 
 function setUpChart() {
-  find("#legend").append(...Object.entries(LAYERS).map(([layer, name]) =>
-    create("button", { type: "button", "aria-pressed": "true", onclick: (event) => toggleLayer(layer, event.currentTarget) },
-      create("i", { class: `swatch ${layer}`, "aria-hidden": "true" }), `${name} `, create("b", {}, "–"))));
+  find("#legend").append(...LAYER_NAMES.map(legendButton));
   const group = (name) => create("g", { class: name });
   chart.parts = {
     grid: group("grid"),
@@ -37,6 +45,13 @@ function setUpChart() {
   new ResizeObserver(drawChart).observe(box);
 }
 
+function legendButton(layer) {
+  const button = createButton("", () => toggleLayer(layer, button), { "aria-pressed": "true" });
+  const swatch = create("i", { class: `swatch ${layer}`, "aria-hidden": "true" });
+  button.append(swatch, `${LAYERS[layer]} `, create("b", {}, "–"));
+  return button;
+}
+
 function toggleLayer(layer, button) {
   if (!chart.hiddenLayers.delete(layer)) chart.hiddenLayers.add(layer);
   setAttribute(button, "aria-pressed", !chart.hiddenLayers.has(layer));
@@ -45,7 +60,8 @@ function toggleLayer(layer, button) {
 }
 
 function drawLegend() {
-  LAYER_NAMES.forEach((layer, index) => setText(find("b", find("#legend").children[index]), formatRate(state.rates[layer])));
+  const buttons = find("#legend").children;
+  LAYER_NAMES.forEach((layer, index) => setText(find("b", buttons[index]), formatRate(state.rates[layer])));
 }
 
 // === Cursor ===
@@ -62,11 +78,10 @@ function stepAt(clientX) {
 }
 
 function moveCursorByKey(event) {
-  const moves = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageUp: -MINUTE_STEPS, PageDown: MINUTE_STEPS, Home: -STEPS, End: STEPS };
   if (event.key === "Escape") moveCursor(null);
-  if (!Object.hasOwn(moves, event.key)) return;
+  if (!Object.hasOwn(CURSOR_MOVES, event.key)) return;
   event.preventDefault();
-  moveCursor((chart.cursor ?? STEPS - 1) + moves[event.key]);
+  moveCursor((chart.cursor ?? STEPS - 1) + CURSOR_MOVES[event.key]);
 }
 
 // === Drawing ===
@@ -219,15 +234,29 @@ function describeStep(step) {
 
 const SPARK = { width: 156, height: 30, points: 60 };
 
+function buildSparkline() {
+  const viewBox = `0 0 ${SPARK.width} ${SPARK.height}`;
+  return create("svg", { class: "spark", viewBox, preserveAspectRatio: "none", "aria-hidden": "true" },
+    create("path", { class: "matched" }), create("path"));
+}
+
 function drawSparklines() {
   for (const rule of state.rules) {
     const svg = ruleRow(rule.name)?.querySelector(".spark"), series = state.history?.rules.get(rule.name);
     if (!svg || !series) continue;
-    const max = Math.max(1, series.matched.reduce((a, b) => Math.max(a, b), 0));
-    setAttribute(svg.children[0], "d", sparkline(series.matched, max));
-    setAttribute(svg.children[1], "d", sparkline(series.mitigated, max));
+    drawSparkline(svg, series);
   }
 }
+
+/** Draws what a rule matched and mitigated. Both have the scale of what it matched. */
+function drawSparkline(svg, { matched, mitigated }) {
+  const max = Math.max(1, ...matched);
+  setAttribute(svg.children[0], "d", sparkline(matched, max));
+  setAttribute(svg.children[1], "d", sparkline(mitigated, max));
+}
+
+/** Returns the classes of what a rule mitigated. A dry run is dashed. */
+const mitigatedClass = ({ action, dry_run: isDryRun }) => `mitigated ${action}${isDryRun ? " dry" : ""}`;
 
 /** Returns the outline of a series, three steps per point. */
 function sparkline(values, max) {

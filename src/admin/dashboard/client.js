@@ -31,11 +31,22 @@ function showClient(query, client) {
     ...active.map(clientBan),
     decisions.length > 0 && clientDecisions(decisions),
   ];
-  const buttons = [create("button", { type: "button", onclick: () => explainClient(client) }, "Explain")];
-  if (client.exempt_until) buttons.push(create("button", { type: "button", onclick: () => unexempt(client) }, "End exemption"));
-  else if (ip) buttons.push(create("button", { type: "button", onclick: () => release(client, true) }, active.length ? "Unban and exempt for 1 h" : "Exempt for 1 h"));
-  if (active.length) buttons.push(create("button", { type: "button", class: "primary", onclick: () => release(client, false) }, active.length === 1 ? "Unban" : `Unban ${active.length} keys`));
-  showDetails(ip ?? query, content.filter(Boolean), buttons);
+  showDetails(ip ?? query, content.filter(Boolean), clientButtons(client));
+}
+
+function clientButtons(client) {
+  const { ip, bans: active, exempt_until: exemptUntil } = client;
+  const buttons = [createButton("Explain", () => explainClient(client))];
+  if (exemptUntil) buttons.push(createButton("End exemption", () => endClientExemption(client)));
+  else if (ip) {
+    const text = active.length > 0 ? "Unban and exempt for 1 h" : "Exempt for 1 h";
+    buttons.push(createButton(text, () => release(client, true)));
+  }
+  if (active.length > 0) {
+    const text = active.length === 1 ? "Unban" : `Unban ${active.length} keys`;
+    buttons.push(createButton(text, () => release(client, false), { class: "primary" }));
+  }
+  return buttons;
 }
 
 /** A client that no ban and no recorded decision names: it can still be exempted and explained. */
@@ -43,30 +54,39 @@ function showUnknownClient(query, error) {
   const client = { ip: IP_ADDRESS.test(query) ? query : null, bans: [], decisions: [] };
   const canAct = error.status === 404 && client.ip;
   const buttons = canAct ? [
-    create("button", { type: "button", onclick: () => release(client, true) }, "Exempt for 1 h"),
-    create("button", { type: "button", class: "primary", onclick: () => explainClient(client) }, "Explain"),
+    createButton("Exempt for 1 h", () => release(client, true)),
+    createButton("Explain", () => explainClient(client), { class: "primary" }),
   ] : [];
   showDetails(query, [create("p", {}, `${error.message}.`)], buttons);
 }
 
 function describeClient(client) {
-  const { as_name: network, bans: active, exempt_until: exemptUntil, mitigated, forwarded, window_start: start } = client;
+  const { as_name: network, bans: active, exempt_until: exemptUntil } = client;
   const where = [formatOrigin(client), network].filter(Boolean).join(", ");
-  const status = active.length ? `${plural(active.length, "ban")} ${active.length === 1 ? "applies" : "apply"} now.` : "No ban applies now.";
+  const count = active.length === 0 ? "No ban applies" : plural(active.length, "ban applies", "bans apply");
   const exempt = exemptUntil ? `Exempt until ${formatTime(exemptUntil)}.` : "";
-  const counts = forwarded == null ? `${formatNumber(mitigated)} mitigated` : `${formatNumber(forwarded)} forwarded, ${formatNumber(mitigated)} mitigated`;
-  const since = start ? `Since ${formatTime(start)}${state.status?.store.kind === "redis" ? " on this node" : ""}: ${counts}.` : "";
-  return [where && `${where}.`, status, exempt, since].filter(Boolean).join(" ");
+  return [where && `${where}.`, `${count} now.`, exempt, describeCounts(client)].filter(Boolean).join(" ");
+}
+
+/** Says what this gateway did with the client, as far back as its record of decisions goes. */
+function describeCounts({ mitigated, forwarded, window_start: start }) {
+  if (!start) return "";
+  const node = state.status?.store.kind === "redis" ? " on this node" : "";
+  const passed = forwarded == null ? "" : `${formatNumber(forwarded)} forwarded, `;
+  return `Since ${formatTime(start)}${node}: ${passed}${formatNumber(mitigated)} mitigated.`;
 }
 
 function clientBan({ rule, action, key, until, cause, addresses, mitigated, offence }) {
-  const shared = addresses > 1 ? `; ${formatNumber(addresses)}${addresses >= 64 ? " or more" : ""} addresses share this key` : "";
+  // The gateway counts addresses up to 64.
+  const count = addresses >= 64 ? `${formatNumber(addresses)} or more` : formatNumber(addresses);
+  const facts = [`Offence ${offence}`, `${plural(mitigated, "request")} mitigated`];
+  if (addresses > 1) facts.push(`${count} addresses share this key`);
   return create("div", { class: "client-ban" },
     create("b", {}, rule),
     actionChip(action),
     create("span", { class: "end" }, `${formatRemaining(until)} left`),
     create("p", { class: "mono" }, key || "all requests"),
-    create("p", {}, `${cause ? `${cause}. ` : ""}Offence ${offence}, ${plural(mitigated, "request")} mitigated${shared}.`));
+    create("p", {}, `${cause ? `${cause}. ` : ""}${facts.join(", ")}.`));
 }
 
 function clientDecisions(decisions) {
@@ -95,13 +115,13 @@ async function release(client, isExempted) {
   const parts = [removed.length > 0 && "is unbanned", exemption && "is exempt for 1 h"].filter(Boolean);
   const undo = async () => {
     for (const ban of removed) await restoreBan(ban);
-    if (exemption) await attempt("Undo", call(`exemptions?${new URLSearchParams({ ip: client.ip })}`, { method: "DELETE" }));
+    if (exemption) await attempt("Undo", removeExemption(client.ip));
     releaseChanged(client);
   };
   showToast(`${name} ${parts.join(" and ")}${scopeNote(removed[0] ?? exemption)}.`, undo).focus();
 }
 
-async function unexempt({ ip }) {
+async function endClientExemption({ ip }) {
   find("#details").close();
   await loadExemptions();
   await endExemption(bans.exemptions.find((exemption) => exemption.ip === ip) ?? { ip, until: "" });

@@ -10,6 +10,8 @@ const COMPARED_ROWS = 12;
 const FILTER_DELAY_MILLIS = 250;
 const IP_ADDRESS = /^(\d{1,3}(\.\d{1,3}){3}|[0-9a-f]*:[0-9a-f:.]*:[0-9a-f:.]*)$/i;
 
+const NOTHING_MITIGATED = "No request is mitigated. Choose “every action” to see forwarded requests too.";
+
 const feed = {
   /** The decisions shown or kept, newest first, and those that wait for the next draw. */
   rows: [],
@@ -103,12 +105,13 @@ function drawDecisions() {
   syncRows(find("tbody", region), shown, { keyOf: byIndex, build: buildDecision, update: updateDecision });
   const none = find(".none", region);
   none.hidden = shown.length > 0;
-  setText(none, feed.filters.action === "mitigated" ? "No request is mitigated. Choose “every action” to see forwarded requests too." : "No decision matches yet.");
+  setText(none, feed.filters.action === "mitigated" ? NOTHING_MITIGATED : "No decision matches yet.");
   setText(find("#decisions-note"), feedNote(held));
 }
 
 function feedNote(held) {
-  if (feed.isPaused) return `Paused ${formatDuration((Date.now() - feed.pausedAt) / 1000)} ago; ${formatNumber(feed.missed)} more since then.`;
+  const pausedFor = formatDuration((Date.now() - feed.pausedAt) / 1000);
+  if (feed.isPaused) return `Paused ${pausedFor} ago; ${formatNumber(feed.missed)} more since then.`;
   if (held) return "Rows stay while the pointer or the focus is here.";
   if (!feed.skipped) return "All decisions that match.";
   return `A sample: ${formatNumber(feed.skipped)} decisions of the last second are counted but not shown.`;
@@ -116,13 +119,14 @@ function feedNote(held) {
 
 /** Builds a row for any decision: rows stay, and decisions move through them. */
 function buildDecision() {
+  const client = createButton("", () => openClient(row.decision.client_ip), { class: "link mono clip" });
+  const explainButton = createButton("explain", () => fillExplain(requestOf(row.decision)), { class: "link" });
   const row = create("tr", {},
     create("td", {}, create("span"), create("small")),
-    create("td", {}, create("button", { type: "button", class: "link mono clip", onclick: () => openClient(row.decision.client_ip) }), create("small")),
+    create("td", {}, client, create("small")),
     create("td", {}, create("div", { class: "mono clip" }), create("small")),
     create("td", {}, create("div", { class: "clip" }), create("small")),
-    create("td", {}, create("div"), create("small", {},
-      create("button", { type: "button", class: "link", onclick: () => fillExplain(requestOf(row.decision)) }, "explain"))));
+    create("td", {}, create("div"), create("small", {}, explainButton)));
   return row;
 }
 

@@ -17,6 +17,17 @@ function create(tag, attributes, ...children) {
   return element;
 }
 
+/** Returns a new button. */
+function createButton(text, onclick, attributes = {}) {
+  return create("button", { type: "button", onclick, ...attributes }, text);
+}
+
+/** Returns a heading row of a table. A text in parentheses is only for assistive technology. */
+function createHeading(texts) {
+  const cell = (text) => (text.startsWith("(") ? create("span", { class: "hidden" }, text.slice(1, -1)) : text);
+  return create("thead", {}, create("tr", {}, texts.map((text) => create("th", {}, cell(text)))));
+}
+
 /** Sets the text of an element, and touches the document only if the text changes. */
 function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;

@@ -23,8 +23,8 @@ function fillExplain(sample) {
   if (form.method.selectedIndex < 0) form.method.selectedIndex = 0;
   for (const name of ["ja4", "status"]) if (sample[name] == null) form[name].value = "";
   form.headers.value = Object.entries(sample.headers ?? {}).map(([name, value]) => `${name}: ${value}`).join("\n");
-  const known = [...FORM_FIELDS, "headers"];
-  explain.more = Object.fromEntries(Object.entries(sample).filter(([name, value]) => value != null && !known.includes(name)));
+  const isMore = ([name, value]) => value != null && name !== "headers" && !FORM_FIELDS.includes(name);
+  explain.more = Object.fromEntries(Object.entries(sample).filter(isMore));
   drawMore();
   goTo("explain");
   if (form.reportValidity()) runExplain();
@@ -34,24 +34,34 @@ function fillExplain(sample) {
 function drawMore() {
   const line = find("#explain-more"), entries = Object.entries(explain.more);
   line.hidden = entries.length === 0;
-  const text = entries.map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ");
+  const write = (value) => (typeof value === "object" ? JSON.stringify(value) : value);
+  const text = entries.map(([name, value]) => `${name} ${write(value)}`).join(", ");
   const forget = () => {
     explain.more = {};
     drawMore();
     find("#explain-form .primary").focus();
   };
-  line.replaceChildren(create("span", {}, `Also: ${text} `), create("button", { type: "button", class: "link", onclick: forget }, "leave out"));
+  line.replaceChildren(create("span", {}, `Also: ${text} `), createButton("leave out", forget, { class: "link" }));
 }
 
 function explainRequest() {
   const form = find("#explain-form");
-  const lines = form.headers.value.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)]);
-  const headers = Object.fromEntries(lines.map(([name, value]) => [name.trim().toLowerCase(), value.trim()]).filter(([name]) => name));
+  const headers = parseHeaders(form.headers.value);
   const body = { ...explain.more, method: form.method.value, url: form.url.value.trim(), headers };
   if (form.ip.value.trim()) body.ip = form.ip.value.trim();
   if (form.ja4.value.trim()) body.ja4 = form.ja4.value.trim();
   if (form.status.value) body.status = Number(form.status.value);
   return body;
+}
+
+/** Reads "name: value" lines. Lines without a name are left out. */
+function parseHeaders(text) {
+  const headers = {};
+  for (const line of text.split("\n")) {
+    const colon = line.indexOf(":");
+    if (colon > 0) headers[line.slice(0, colon).trim().toLowerCase()] = line.slice(colon + 1).trim();
+  }
+  return headers;
 }
 
 async function runExplain() {
@@ -67,13 +77,11 @@ async function runExplain() {
 
 function explanation(result) {
   const table = create("table", { class: "why", "aria-label": "What every rule does with the request" },
-    create("thead", {}, create("tr", {}, ["Rule", "Result", "Why"].map((text) => create("th", {}, text)))),
+    createHeading(["Rule", "Result", "Why"]),
     create("tbody", {}, result.rules.map(explainedRule)));
   const load = describeLoad(result);
-  return [
-    create("p", { class: "verdict" }, actionChip(result.decision), create("span", {}, outcome(result)), load && create("small", {}, load)),
-    table,
-  ];
+  const parts = [actionChip(result.decision), create("span", {}, outcome(result)), load && create("small", {}, load)];
+  return [create("p", { class: "verdict" }, parts), table];
 }
 
 /** Says in one sentence what the client gets. */
@@ -87,8 +95,8 @@ function describeLoad({ class: priority, admission }) {
   const parts = priority ? [`Class ${priority}`] : [];
   if (admission?.upstream) {
     const slots = isNumber(admission.limit) ? ` of ${formatNumber(admission.limit)} slots` : "";
-    const classLimit = isNumber(admission.class_limit) ? `, this class may take ${formatNumber(admission.class_limit)}` : "";
-    parts.push(`Upstream ${admission.upstream}: ${formatNumber(admission.in_flight)}${slots} in flight${classLimit}`);
+    parts.push(`Upstream ${admission.upstream}: ${formatNumber(admission.in_flight)}${slots} in flight`);
+    if (isNumber(admission.class_limit)) parts.push(`This class may take ${formatNumber(admission.class_limit)}`);
   }
   return parts.join(". ");
 }
@@ -96,9 +104,10 @@ function describeLoad({ class: priority, admission }) {
 function explainedRule({ name, verdict, why, value, limit, key }) {
   const action = verdict.replace(/^would_/, "");
   const isActing = action in GLYPHS;
-  const used = limit && value != null ? `${formatNumber(value)} of ${formatNumber(limit)}` : "";
+  const used = limit && value != null && `${formatNumber(value)} of ${formatNumber(limit)}`;
+  const details = [used, key && `key ${key}`].filter(Boolean).join(", ");
   return create("tr", { class: isActing ? null : "idle" },
     create("td", { class: "clip", title: name }, name),
     create("td", {}, isActing ? actionChip(action, action !== verdict) : verdict.replaceAll("_", " ")),
-    create("td", {}, create("span", {}, why), (used || key) && create("small", {}, [used, key && `key ${key}`].filter(Boolean).join(", "))));
+    create("td", {}, create("span", {}, why), details && create("small", {}, details)));
 }

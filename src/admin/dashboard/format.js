@@ -56,7 +56,9 @@ const plural = (count, singular, many = `${singular}s`) => `${formatNumber(count
 /** Formats a duration with its two largest units. */
 function formatDuration(seconds) {
   const total = Math.max(0, Math.round(seconds));
-  const [days, hours, minutes] = [Math.floor(total / 86400), Math.floor(total / 3600) % 24, Math.floor(total / 60) % 60];
+  const days = Math.floor(total / 86_400);
+  const hours = Math.floor(total / 3_600) % 24;
+  const minutes = Math.floor(total / 60) % 60;
   if (days) return `${days}d ${hours}h`;
   if (hours) return `${hours}h ${minutes}m`;
   return minutes ? `${minutes}m ${total % 60}s` : `${total}s`;

@@ -16,8 +16,8 @@ class History {
       alignRight(values).forEach((value, step) => { layer[step] += value; });
     }
     this.rules = new Map();
-    for (const [name, series] of Object.entries(data.rules)) {
-      this.rules.set(name, { matched: alignRight(series.matched_per_s), mitigated: alignRight(series.mitigated_per_s) });
+    for (const [name, { matched_per_s: matched, mitigated_per_s: mitigated }] of Object.entries(data.rules)) {
+      this.rules.set(name, { matched: alignRight(matched), mitigated: alignRight(mitigated) });
     }
     this.lastStart = toMillis(data.start) + (length - 1) * this.stepMillis;
     this.ticksInStep = Math.max(1, Math.round((gatewayNow() - this.lastStart) / 1000));

@@ -6,7 +6,8 @@ const THEMES = ["auto", "light", "dark"];
 const THEME_KEY = "lockgate-theme";
 
 async function loadAll() {
-  const [status, rules, history] = await Promise.all([call("status"), call("rules"), call(`history?seconds=${HISTORY_SECONDS}`)]);
+  const paths = ["status", "rules", `history?seconds=${HISTORY_SECONDS}`];
+  const [status, rules, history] = await Promise.all(paths.map((path) => call(path)));
   clockSkew = toMillis(status.now) - Date.now();
   setStatus(status);
   setRules(rules);
@@ -35,7 +36,8 @@ const loadStatus = oneAtATime(async () => {
 function setStatus(status) {
   state.status = status;
   document.documentElement.dataset.store = status.store.kind;
-  setText(find("#instance"), `${status.instance}, ${status.version}, ${status.state === "running" ? "up" : status.state} ${formatDuration(status.uptime_s)}`);
+  const running = status.state === "running" ? `up ${formatDuration(status.uptime_s)}` : status.state;
+  setText(find("#instance"), `${status.instance}, ${status.version}, ${running}`);
   setText(find("#config-file"), status.config.file);
 }
 

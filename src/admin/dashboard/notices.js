@@ -9,7 +9,7 @@ let newestUndo = null;
 /** Shows a message for 10 s, with a button if `undo` is given. Returns the toast. */
 function showToast(message, undo) {
   const toast = create("div", { class: "toast", tabindex: -1 }, create("span", {}, message));
-  if (undo) toast.append(create("button", { type: "button", onclick: offerUndo(undo, () => toast.remove()) }, "Undo"));
+  if (undo) toast.append(createButton("Undo", offerUndo(undo, () => toast.remove())));
   const toasts = find("#toasts");
   while (toasts.childElementCount >= MAX_TOASTS) toasts.firstElementChild.remove();
   toasts.append(toast);
@@ -57,7 +57,7 @@ function confirmAction(title, text, label) {
 /** Shows a dialog with a title, content and buttons. The last button is the primary one and has the focus. */
 function showDetails(title, content, buttons) {
   const dialog = find("#details");
-  const close = create("button", { type: "button", class: "quiet", onclick: () => dialog.close() }, "Close");
+  const close = createButton("Close", () => dialog.close(), { class: "quiet" });
   const row = create("div", { class: "row end" }, close, buttons);
   find(".box", dialog).replaceChildren(create("h2", { id: "details-title" }, title), ...content, row);
   if (!dialog.open) dialog.showModal();

@@ -13,7 +13,8 @@ async function loadRulePanel(name) {
     [keys, details] = await Promise.all([call(`${path}/top?n=${HOTTEST_KEYS}`), call(path)]);
   } catch (error) {
     const panel = ruleRow(name)?.querySelector(".panel");
-    if (panel && !panel.querySelector(".keys")) panel.replaceChildren(create("p", { class: "error" }, `${error.message}.`));
+    const isEmpty = panel && !find(".keys", panel);
+    if (isEmpty) panel.replaceChildren(create("p", { class: "error" }, `${error.message}.`));
     return;
   }
   const body = ruleRow(name), rule = ruleNamed(name);
@@ -35,17 +36,16 @@ function drawRulePanel(body, rule, keys, details) {
 // === Hottest keys ===
 
 function buildKeysColumn(name) {
-  const heading = (text) => create("th", {}, text);
   const table = create("table", { class: "keys", "aria-label": `Hottest keys of ${name}` },
-    create("thead", {}, create("tr", {}, ["Key", "Used of the limit", "Ban ends in"].map(heading), create("th", {}, create("span", { class: "hidden" }, "Actions")))),
+    createHeading(["Key", "Used of the limit", "Ban ends in", "(Actions)"]),
     create("tbody"));
   return create("div", {},
     create("h3", {}, "Hottest keys"),
     table,
     create("p", { class: "none" }),
     create("div", { class: "row" },
-      create("button", { type: "button", class: "small", onclick: () => showDecisions(name) }, "Show its decisions"),
-      create("button", { type: "button", class: "small show-bans", onclick: () => showBans("all", { rule: name }) })));
+      createButton("Show its decisions", () => showDecisions(name), { class: "small" }),
+      createButton("", () => showBans("all", { rule: name }), { class: "small show-bans" })));
 }
 
 function drawHottestKeys(panel, rule, keys) {
@@ -67,14 +67,16 @@ function drawHottestKeys(panel, rule, keys) {
 
 const keyId = ({ id, key }) => id ?? key;
 
-function buildHotKey(ruleName, { key, note }) {
+function buildHotKey(ruleName, { key }) {
+  const name = key || "all requests";
+  const explainButton = createButton("Explain", () => explainKey(ruleName, row.hotKey), { class: "small" });
+  setAttribute(explainButton, "aria-label", `Explain ${name}`);
   const row = create("tr", {},
-    create("td", {}, create("div", { class: "mono clip", title: key }, key || "all requests"), create("small", {}, note ?? "")),
+    create("td", {}, create("div", { class: "mono clip", title: name }, name), create("small")),
     create("td", {}, create("div", { class: "meter" }, create("i"), create("span"))),
     create("td"),
     create("td", {}, create("div", { class: "row" },
-      create("button", { type: "button", class: "small", onclick: () => toggleBan(ruleName, row.hotKey) }),
-      create("button", { type: "button", class: "small", "aria-label": `Explain ${key}`, onclick: () => explainKey(ruleName, row.hotKey) }, "Explain"))));
+      createButton("", () => toggleBan(ruleName, row.hotKey), { class: "small" }), explainButton)));
   return row;
 }
 
@@ -87,26 +89,35 @@ function updateHotKey(row, rule, hotKey) {
   setText(about.lastElementChild, note ?? "");
   setAttribute(meter, "class", `meter ${level}`.trim());
   setShare(meter.firstElementChild, share);
-  setText(meter.lastElementChild, bannedUntil ? `over ${formatNumber(limit)}` : `${formatNumber(count)} of ${formatNumber(limit)}`);
+  const usage = `${formatNumber(count)} of ${formatNumber(limit)}`;
+  setText(meter.lastElementChild, bannedUntil ? `over ${formatNumber(limit)}` : usage);
   setText(ban, bannedUntil ? formatRemaining(bannedUntil) : "–");
   setText(button, bannedUntil ? "Unban" : "Ban");
   setAttribute(button, "aria-label", `${button.textContent} ${key} of ${rule.name}`);
 }
 
-/** Unbans a listed key, or bans it after a question. */
-async function toggleBan(ruleName, hotKey) {
-  const name = hotKey.key || "all requests";
-  if (hotKey.banned_until) {
-    const ban = await attempt("Unban", removeBan(ruleName, hotKey));
-    if (ban) showToast(`${name} is unbanned${scopeNote(ban)}.`, () => restoreBan(ban));
-  } else {
-    const rule = ruleNamed(ruleName), duration = banDurations(rule)[0] ?? DEFAULT_BAN;
-    const text = `${rule.name} will apply ${rule.action} to ${name} for ${duration}.`;
-    if (!await confirmAction("Ban this key?", text, `Ban for ${duration}`)) return;
-    const identity = hotKey.id ? { id: hotKey.id } : { key: hotKey.key };
-    const ban = await attempt("Ban", call("mitigations", { method: "POST", body: { rule: ruleName, ...identity, duration } }));
-    if (ban) showToast(`${name} is banned for ${duration}${scopeNote(ban)}.`, () => attempt("Undo", removeBan(ruleName, ban)).then(() => bansChanged(ruleName)));
-  }
+function toggleBan(ruleName, hotKey) {
+  return hotKey.banned_until ? unbanKey(ruleName, hotKey) : banKey(ruleName, hotKey);
+}
+
+async function unbanKey(ruleName, hotKey) {
+  const ban = await attempt("Unban", removeBan(ruleName, hotKey));
+  if (ban) showToast(`${hotKey.key || "all requests"} is unbanned${scopeNote(ban)}.`, () => restoreBan(ban));
+  bansChanged(ruleName);
+}
+
+/** Bans a listed key by hand, after a question. The id names the key: its text may be hashed or cut off. */
+async function banKey(ruleName, { id, key }) {
+  const rule = ruleNamed(ruleName), name = key || "all requests", duration = banDurations(rule)[0] ?? DEFAULT_BAN;
+  const text = `${ruleName} will apply ${rule.action} to ${name} for ${duration}.`;
+  if (!await confirmAction("Ban this key?", text, `Ban for ${duration}`)) return;
+  const body = { rule: ruleName, ...(id ? { id } : { key }), duration };
+  const ban = await attempt("Ban", call("mitigations", { method: "POST", body }));
+  const undo = async () => {
+    await attempt("Undo", removeBan(ruleName, ban));
+    bansChanged(ruleName);
+  };
+  if (ban) showToast(`${name} is banned for ${duration}${scopeNote(ban)}.`, undo);
   bansChanged(ruleName);
 }
 
@@ -121,7 +132,8 @@ function explainKey(ruleName, { key, parts, sample }) {
 
 function aboutRule(rule, details) {
   const { distribution, candidate } = details;
-  const limit = [describeLimit(rule), rule.burst && `burst ${formatNumber(rule.burst)}`, rule.algorithm].filter(Boolean);
+  const burst = rule.burst && `burst ${formatNumber(rule.burst)}`;
+  const limit = [describeLimit(rule), burst, rule.algorithm].filter(Boolean);
   return [
     create("h3", {}, "What it does"),
     factList([
@@ -131,9 +143,24 @@ function aboutRule(rule, details) {
       ["Limit", limit.join(", ")],
       ["Last match", rule.last_matched ? `${formatAge(rule.last_matched)} ago` : "never"],
     ]),
+    ...ruleChart(rule),
     ...(distribution ? [create("h3", {}, "Keys by used share of the limit, log scale"), histogram(distribution)] : []),
     ...(candidate ? aboutCandidate(rule, candidate) : []),
   ];
+}
+
+/** Shows the last 15 minutes of a rule in a larger drawing than its row. */
+function ruleChart(rule) {
+  const series = state.history?.rules.get(rule.name);
+  if (!series) return [];
+  const svg = buildSparkline();
+  svg.classList.add("large");
+  setAttribute(svg.lastElementChild, "class", mitigatedClass(rule));
+  drawSparkline(svg, series);
+  const peak = (values) => formatRate(Math.max(...values));
+  const verb = rule.dry_run ? "would mitigate" : "mitigated";
+  const title = `15 minutes: matched up to ${peak(series.matched)}, ${verb} up to ${peak(series.mitigated)} per second`;
+  return [create("h3", {}, title), svg];
 }
 
 function aboutCandidate(rule, candidate) {
@@ -150,7 +177,8 @@ function aboutCandidate(rule, candidate) {
 }
 
 function factList(facts) {
-  return create("dl", { class: "facts" }, facts.flatMap(([term, text, style]) => [create("dt", {}, term), create("dd", { class: style }, text)]));
+  const entry = ([term, text, style]) => [create("dt", {}, term), create("dd", { class: style }, text)];
+  return create("dl", { class: "facts" }, facts.flatMap(entry));
 }
 
 /** Shows how many keys use which share of the limit. */

@@ -71,34 +71,34 @@ function sortRules(table) {
   }
 }
 
-function buildRule(rule) {
-  const panelId = `rule-panel-${rule.name}`;
-  const toggle = create("button", { type: "button", "aria-expanded": "false", "aria-controls": panelId, onclick: () => toggleRule(rule.name) }, rule.name);
-  const spark = create("svg", { class: "spark", viewBox: `0 0 ${SPARK.width} ${SPARK.height}`, preserveAspectRatio: "none", "aria-hidden": "true" },
-    create("path", { class: "matched" }), create("path"));
+function buildRule({ name }) {
+  const panelId = `rule-panel-${name}`;
+  const toggle = createButton(name, () => toggleRule(name), { "aria-expanded": "false", "aria-controls": panelId });
+  const figure = (label, className = "number") => create("td", { class: className, "data-label": label }, "–");
   const summary = create("tr", {},
-    create("td", {}, create("div", { class: "name" }, toggle, create("span", { class: "badges" })), create("small", { class: "mono" })),
+    create("td", {},
+      create("div", { class: "name" }, toggle, create("span", { class: "badges" })),
+      create("small", { class: "mono" })),
     create("td", {}, create("span"), create("small")),
     create("td", { class: "wide" }),
     create("td", {}, create("span"), create("small")),
-    create("td", {}, spark),
-    create("td", { class: "number", "data-label": "matched/s" }, "–"),
-    create("td", { class: "number", "data-label": "mitigated/s" }, "–"),
-    create("td", { class: "number wide" }, "–"),
-    create("td", { class: "number", "data-label": "bans" }, "–"));
-  const panel = create("tr", { id: panelId, hidden: true }, create("td", { colspan: 9 }, create("div", { class: "panel" }, create("p", { class: "muted" }, "Loading"))));
-  return create("tbody", {}, summary, panel);
+    create("td", {}, buildSparkline()),
+    figure("matched/s"), figure("mitigated/s"), figure(null, "number wide"), figure("bans"));
+  const loading = create("p", { class: "muted" }, "Loading");
+  const panel = create("td", { colspan: 9 }, create("div", { class: "panel" }, loading));
+  return create("tbody", {}, summary, create("tr", { id: panelId, hidden: true }, panel));
 }
 
 function updateRule(body, rule) {
   if (body.rule !== rule) drawRuleSettings(body, rule);
   const { cells } = body.rows[0];
   const rate = rule.dry_run ? rule.wouldRate : rule.mitigatedRate;
-  const bans = banDurations(rule).length ? formatNumber(rule.bans) : "–";
+  // A rule that throttles has only bans by hand.
+  const canHaveBans = banDurations(rule).length > 0 || rule.bans > 0;
   drawFigure(cells[COLUMNS.matched], formatRate(rule.matchedRate));
   drawFigure(cells[COLUMNS.mitigated], rule.dry_run && rate >= 0.05 ? `(${formatRate(rate)})` : formatRate(rate));
   drawFigure(cells[COLUMNS.keys], rule.limit ? formatNumber(rule.keys) : "–");
-  drawFigure(cells[COLUMNS.bans], bans);
+  drawFigure(cells[COLUMNS.bans], canHaveBans ? formatNumber(rule.bans) : "–");
   const isOpen = ruleTable.open.has(rule.name);
   setAttribute(body, "class", isOpen ? "open" : "");
   setAttribute(find("button", body), "aria-expanded", isOpen);
@@ -126,9 +126,10 @@ function drawRuleSettings(body, rule) {
   action.firstElementChild.replaceWith(actionChip(rule.action, rule.dry_run, rule.action));
   const durations = banDurations(rule);
   setText(action.lastElementChild, durations.length ? `ban ${durations.join(", ")}` : rule.limit ? "throttle" : "");
-  setAttribute(find("svg", spark).lastElementChild, "class", `acted ${rule.action}${rule.dry_run ? " dry" : ""}`);
-  setAttribute(body.rows[0].cells[COLUMNS.mitigated], "data-label", rule.dry_run ? "would/s" : "mitigated/s");
-  setAttribute(body.rows[0].cells[COLUMNS.mitigated], "title", rule.dry_run ? "A dry run: what it would mitigate" : null);
+  setAttribute(find("svg", spark).lastElementChild, "class", mitigatedClass(rule));
+  const mitigated = body.rows[0].cells[COLUMNS.mitigated];
+  setAttribute(mitigated, "data-label", rule.dry_run ? "would/s" : "mitigated/s");
+  setAttribute(mitigated, "title", rule.dry_run ? "A dry run: what it would mitigate" : null);
   stepChanged = true;
 }
 

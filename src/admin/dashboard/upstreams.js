@@ -1,7 +1,7 @@
 // The servers of each upstream: health, load, and drain.
 
 /** The columns of a server, named for assistive technology. */
-const SERVER_COLUMNS = ["Server", "Health", "In flight", "Latency p99", "Drain or make ready"];
+const SERVER_COLUMNS = ["(Server)", "(Health)", "(In flight)", "(Latency p99)", "(Drain or make ready)"];
 const SERVER_SIGNS = { healthy: "●", unhealthy: "▲", drain: "◌" };
 
 let upstreams = [];
@@ -24,7 +24,7 @@ function drawUpstreams() {
     keyOf: ({ name }) => name,
     build: ({ name }) => create("div", { class: "upstream" }, create("h3", {}, name, create("small")),
       create("table", { "aria-label": `Servers of ${name}` },
-        create("thead", {}, create("tr", {}, SERVER_COLUMNS.map((text) => create("th", {}, create("span", { class: "hidden" }, text))))),
+        createHeading(SERVER_COLUMNS),
         create("tbody"))),
     update: (element, upstream) => {
       setText(find("small", element), describeUpstream(upstream));
@@ -52,12 +52,13 @@ function buildServer(upstream, address) {
     create("td", { class: "health clip" }),
     create("td", {}, create("div", { class: "meter" }, create("i"), create("span"))),
     create("td", { class: "number" }),
-    create("td", { class: "number" }, create("button", { type: "button", class: "small", onclick: () => toggleServer(upstream, address) })));
+    create("td", { class: "number" }, createButton("", () => toggleServer(upstream, address), { class: "small" })));
 }
 
 function updateServer(row, server, busiest) {
   const { address, state: name, in_flight: inFlight, p99_ms: p99, since } = server;
-  const [, health, load, latency, action] = row.cells, button = action.firstElementChild, meter = load.firstElementChild;
+  const [, health, load, latency, action] = row.cells;
+  const button = action.firstElementChild, meter = load.firstElementChild;
   const level = name === "drain" ? "drain" : server.health;
   setAttribute(health, "class", `health clip ${level}`);
   setAttribute(health, "data-glyph", SERVER_SIGNS[level]);
@@ -82,10 +83,13 @@ async function toggleServer(upstreamName, address) {
   if (!server) return;
   const next = server.state === "drain" ? "ready" : "drain";
   const isLast = next === "drain" && !upstream.servers.some((other) => other !== server && takesRequests(other));
-  if (isLast && !await confirmAction(`Drain the last server of ${upstreamName}?`, "No other server takes requests: clients would receive 503.", "Drain")) return;
+  const title = `Drain the last server of ${upstreamName}?`;
+  const warning = "No other server takes requests: clients would receive 503.";
+  if (isLast && !await confirmAction(title, warning, "Drain")) return;
   const changed = await attempt("Change", setServerState(upstreamName, address, next));
   const undo = () => attempt("Undo", setServerState(upstreamName, address, server.state)).then(loadUpstreams);
-  if (changed) showToast(next === "drain" ? `${address} drains: it takes no new requests.` : `${address} takes requests again.`, undo);
+  const text = next === "drain" ? "drains: it takes no new requests" : "takes requests again";
+  if (changed) showToast(`${address} ${text}.`, undo);
   loadUpstreams();
 }
 
