@@ -43,6 +43,8 @@ pub struct Decision {
     pub verdict: Verdict,
     /// The store's clock at the time of the decision.
     pub at: Timestamp,
+    /// Whether a person has let the client's address pass all rules. No rule was evaluated.
+    pub is_exempt: bool,
     /// Whether the client cannot read a shadow response (gRPC) and gets a refusal instead.
     pub blocks_shadows: bool,
     /// Whether the client cannot solve a challenge (gRPC, or no secure connection) and gets a refusal instead.
@@ -175,6 +177,23 @@ pub enum RuleEventKind {
     CandidateActs,
     /// The rule's candidate would have admitted a request that the rule acted on.
     CandidatePasses,
+}
+
+// === impl Decision ===
+
+impl Decision {
+    /// Lets a request pass all rules, also those that count its response.
+    pub fn exempt(&mut self, now: Timestamp) {
+        self.at = now;
+        self.is_exempt = true;
+        self.settle_before = Some(RuleIndex(0));
+    }
+
+    /// The action that the log names: that of a rule, or `allow` for an exemption.
+    pub fn action_name(&self) -> Option<&'static str> {
+        let exempt = self.is_exempt.then(|| Action::Allow.name());
+        exempt.or_else(|| self.decided_by.as_ref().map(DecidedBy::name))
+    }
 }
 
 // === impl DecidedBy ===

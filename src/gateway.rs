@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 use tracing::{error, warn};
 
+use self::activity_ticker::ActivityTicker;
 use self::listener_set::ListenerSet;
 use self::reload::LoadedConfig;
 use self::snapshot_saver::SnapshotSaver;
@@ -23,6 +24,7 @@ use crate::process::{ProcessState, RunningGateway};
 use crate::snapshot::StartupSettings;
 use crate::tls;
 
+mod activity_ticker;
 mod cores;
 mod handover;
 mod inherited;
@@ -35,7 +37,7 @@ mod upstream_monitor;
 pub use self::handover::{HandoverReceiver, HandoverSender, StartCommand};
 pub use self::inherited::InheritedSockets;
 pub use self::listener_set::AdminListener;
-pub use self::reload::{RejectedConfig, Reloader};
+pub use self::reload::{RejectedConfig, ReloadHistory, ReloadOutcome, ReloadTrigger, Reloader};
 
 /// The maximum time that the shutdown waits for each log to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -49,6 +51,7 @@ pub struct Gateway {
     cores: Vec<JoinHandle<()>>,
     saver: Arc<SnapshotSaver>,
     monitor: UpstreamMonitor,
+    ticker: ActivityTicker,
     receiver: Option<HandoverReceiver>,
 }
 
@@ -90,6 +93,7 @@ impl Gateway {
         })?;
         let saver = SnapshotSaver::start(live.clone(), path);
         let monitor = UpstreamMonitor::start(live.clone());
+        let ticker = ActivityTicker::start(live.clone(), listeners.gate.clone());
         Ok(Self {
             reloader: Arc::new(Reloader::new(live.clone(), listeners.clone(), config)),
             live,
@@ -98,6 +102,7 @@ impl Gateway {
             cores,
             saver: Arc::new(saver.context("cannot start a thread")?),
             monitor: monitor.context("cannot start a thread")?,
+            ticker: ticker.context("cannot start a thread")?,
             receiver: inherited.receiver,
         })
     }
@@ -124,6 +129,11 @@ impl Gateway {
     /// Returns a watch on the admin port's socket. `None` while there is no admin port.
     pub fn admin(&self) -> watch::Receiver<Option<Arc<AdminListener>>> {
         self.listeners.follow_admin()
+    }
+
+    /// Returns the limit on open connections, which counts them.
+    pub fn connections(&self) -> ConnectionLimit {
+        self.listeners.gate.clone()
     }
 
     /// Returns the state that all cores share.
@@ -165,6 +175,7 @@ impl Gateway {
             }
         }
         self.monitor.stop();
+        self.ticker.stop();
         self.saver.stop();
         if let Some(access) = &self.live.current.load().access {
             access.sink().flush(FLUSH_TIMEOUT);

@@ -20,6 +20,7 @@
 //! - **Ban** ([`store::BanEntry`]): mitigation of a key for a duration.
 //! - **Shadow response** ([`action::imitate`]): a fake success that hides a mitigation.
 //! - **Known client** ([`credential::KnownCookie`]): a client with a valid cookie of an earlier success.
+//! - **Tick** ([`observe::activity::Tick`]): the rates of the last second, for people.
 //! - **Lease** ([`store::LeaseGuard`]): a slot of a `concurrency` rule that expires unless it is renewed.
 //! - **Upstream** ([`upstream::Upstream`]): a named group of origin servers with one balancing and health policy.
 //! - **Blueprint** ([`config::blueprint::Blueprint`]): a checked configuration that has had no effect yet.

@@ -4,6 +4,7 @@
 //! request until its response starts, `RequestState` what lives until the response ends.
 
 mod access_entry;
+mod activity;
 mod body;
 mod body_inspection;
 mod challenge;
@@ -21,6 +22,7 @@ mod request_context;
 mod request_state;
 mod respond;
 pub mod simulate;
+mod started_bans;
 mod tunnel;
 
 #[cfg(test)]
@@ -178,6 +180,7 @@ async fn before_rules(
     mut incoming: RequestBody,
 ) -> ControlFlow<Response<LoggedBody>, RequestBody> {
     if let Some(for_challenge) = ChallengeRequest::of(request) {
+        request.is_decision.set(false);
         let handled = for_challenge.respond(incoming).await;
         return ControlFlow::Break(request.start_response(handled));
     }

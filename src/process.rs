@@ -21,6 +21,7 @@ use crate::config::blueprint::{
 use crate::config::file::AccessLogSettings;
 use crate::credential::SecretRing;
 use crate::facts::ClientCredentials;
+use crate::observe::activity::ActivityHub;
 use crate::observe::{AccessLog, LineSink, LogHandle, Metrics, RuleMetrics, RuleUsage};
 use crate::route::RouteTable;
 use crate::rules::registry::RuleRegistry;
@@ -49,6 +50,8 @@ pub struct ProcessState {
     pub imitations: ImitationStore,
     /// Metrics.
     pub metrics: Metrics,
+    /// What is remembered about recent requests, for people.
+    pub activity: Arc<ActivityHub>,
     /// The shared state of the upstreams' servers.
     pub servers: ServerRegistry,
     /// The number of listeners that this process has had so far.
@@ -93,6 +96,7 @@ impl ProcessState {
             inspected: BodyBudget::default(),
             imitations: ImitationStore::default(),
             metrics: Metrics::new(),
+            activity: Arc::new(ActivityHub::new(bounds.max_bans())),
             servers: ServerRegistry::default(),
             listeners: AtomicU32::new(0),
             secret,
@@ -213,6 +217,8 @@ impl ProcessState {
         let rules: Vec<&str> = current.rules.iter().map(|(_, rule)| &*rule.name).collect();
         metrics.keep_rules(&rules);
         keep_usage(metrics, &current.rules);
+        let rules = current.rules.iter().map(|(_, rule)| (rule.id, &*rule.name));
+        self.activity.keep_rules(&rules.collect::<Vec<_>>());
         let listeners: Vec<&str> = current.listeners.iter().map(|l| &*l.label).collect();
         metrics.keep_listeners(&listeners);
         let upstreams = current.upstreams.iter();

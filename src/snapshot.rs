@@ -20,7 +20,7 @@ use crate::geo::GeoLookup;
 use crate::listen::ConnectionLimits;
 use crate::observe::{AccessLog, ListenerMetrics, Redactor, RuleMetrics};
 use crate::route::{RedirectTemplate, RouteEdits, RouteTable};
-use crate::rules::{Key, RuleSet};
+use crate::rules::{Key, Rule, RuleSet, StoreMode};
 use crate::store::StoreBounds;
 use crate::tls::{Certificate, TlsTerminator};
 use crate::upstream::Upstream;
@@ -67,8 +67,8 @@ pub struct GatewaySettings {
     pub client_ip: ClientIpResolver,
     /// The maximum number of connections per client. `None` for no limit.
     pub per_ip: Option<PerIp>,
-    /// Disabled rules, each with the index of the rule that follows.
-    pub disabled: Vec<(RuleIndex, Arc<str>)>,
+    /// The disabled rules, in order.
+    pub disabled: Vec<DisabledRule>,
     /// The lists that rules refer to.
     pub lists: NamedLists,
     /// The databases and overrides of autonomous systems and countries.
@@ -82,8 +82,18 @@ pub struct GatewaySettings {
     pub development: Option<Certificate>,
     /// How the gateway challenges clients. `None` without `[challenge]`.
     pub challenge: Option<ChallengeConfig>,
+    /// How rules share their counters with other gateways, unless they have a setting of their own.
+    pub store_mode: StoreMode,
     /// The settings that only a restart can change.
     pub startup: StartupSettings,
+}
+
+/// A rule with `enabled = false`. It never evaluates a request.
+pub struct DisabledRule {
+    /// The index of the enabled rule that follows.
+    pub next: RuleIndex,
+    /// The rule.
+    pub rule: Rule,
 }
 
 /// How the gateway challenges clients.

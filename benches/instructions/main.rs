@@ -19,11 +19,16 @@ mod load;
 mod rules;
 
 use std::hash::Hasher as _;
+use std::iter;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use lockgate::expr::{FieldFacts, NamedLists, Predicate};
 use lockgate::fingerprint::{ClientHello, client_hello, ja3, ja4};
+use lockgate::observe::activity::{
+    ActionClass, ActivityHub, CoreActivity, DecidedKey, DecisionRecord,
+};
 use lockgate::rules::plan::PlanResult;
 use lockgate::rules::{Plan, RuleSet};
 use lockgate::store::{Store, StoreBounds};
@@ -50,6 +55,13 @@ struct Counted {
     store: &'static Store,
     plan: &'static Plan,
     result: &'static mut PlanResult,
+}
+
+/// The recorder of a core, and the plan of a request that several rules count.
+struct Recorder {
+    activity: &'static CoreActivity,
+    plan: &'static Plan,
+    name: Arc<str>,
 }
 
 #[library_benchmark]
@@ -106,6 +118,29 @@ fn decision(case: Counted) -> &'static PlanResult {
     case.result
 }
 
+// What the gateway remembers of a request: its class and its latency.
+#[library_benchmark]
+#[bench::request(recorder(1))]
+fn record(case: Recorder) {
+    let latency = Some(Duration::from_millis(20));
+    case.activity.count(ActionClass::Forward, latency);
+}
+
+// The keys that a request counts, at a rate at which every request is recorded.
+#[library_benchmark]
+#[bench::rule(recorder(1))]
+#[bench::rules_5(recorder(5))]
+fn record_keys(case: Recorder) {
+    case.record_keys();
+}
+
+// A request of a key that is banned: the figures of the ban, and a decision that has occurred before.
+#[library_benchmark]
+#[bench::repeated(recorder(1))]
+fn record_ban(case: Recorder) {
+    case.record_ban();
+}
+
 // The cookie of a known client on its first use, which checks the signature.
 #[library_benchmark]
 #[bench::known_client(known_client())]
@@ -160,8 +195,12 @@ library_benchmark_group!(
     benchmarks = [reference, list, plan, settle, cookie]
 );
 library_benchmark_group!(name = store, benchmarks = [decision, hash]);
+library_benchmark_group!(
+    name = activity,
+    benchmarks = [record, record_keys, record_ban]
+);
 library_benchmark_group!(name = fingerprints, benchmarks = [ja4_of, ja3_of]);
-main!(library_benchmark_groups = [evaluation, store, fingerprints]);
+main!(library_benchmark_groups = [evaluation, store, activity, fingerprints]);
 
 // === impl Case ===
 
@@ -188,6 +227,71 @@ impl Counted {
             plan,
             result: Box::leak(Box::default()),
         }
+    }
+}
+
+// === impl Recorder ===
+
+impl Recorder {
+    fn record_keys(&self) {
+        let result = PlanResult::default();
+        self.activity.count_keys(self.plan, &result, || "{}".into());
+    }
+
+    fn record_ban(&self) {
+        let (step, client) = (&self.plan.steps[0], [192, 0, 2, 1].into());
+        let by = DecidedKey {
+            rule: step.id,
+            name: &self.name,
+            action: "block",
+            key: self.plan.key(step),
+            client,
+        };
+        let until = load::now().plus(Duration::from_secs(60));
+        (self.activity).hit_ban((by.rule, by.key), until, load::now(), client);
+        let record = || decided(&self.name);
+        self.activity.decide(&by, (b"/login", 429), record);
+    }
+}
+
+/// A recorder after some requests, so that its buffers have their size and its samples are taken.
+fn recorder(rules: usize) -> Recorder {
+    let mut rule = load::Rule::throttle("sliding_window", 1_000);
+    let mut plan = rule.plan(7).clone();
+    let step = plan.steps[0].clone();
+    plan.steps.extend(iter::repeat_n(step, rules - 1));
+    let recorder = Recorder {
+        activity: leak(CoreActivity::new(Arc::new(ActivityHub::new(100)))),
+        plan: leak(plan),
+        name: "rule".into(),
+    };
+    (0..70).for_each(|_| recorder.record_keys());
+    recorder.record_ban();
+    recorder
+}
+
+fn decided(rule: &Arc<str>) -> DecisionRecord {
+    DecisionRecord {
+        ts: load::now(),
+        id: "".into(),
+        client_ip: [192, 0, 2, 1].into(),
+        asn: None,
+        country: None,
+        ja4: None,
+        method: "POST".into(),
+        host: Box::default(),
+        path: Box::default(),
+        query: None,
+        status: 429,
+        user_agent: None,
+        rule: Some(rule.clone()),
+        action: "block",
+        key: None,
+        dry_run: false,
+        banned: true,
+        count: None,
+        limit: None,
+        repeat: 1,
     }
 }
 

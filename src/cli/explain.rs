@@ -5,21 +5,21 @@
 
 mod human;
 pub(crate) mod json;
-mod parse;
-mod request;
+pub(crate) mod parse;
+pub(crate) mod request;
 
-use std::net::IpAddr;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory};
 use http::header::COOKIE;
-use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
+use http::{Response, StatusCode};
 
-use self::parse::ParsedUrl;
-use super::{ConfigArg, OutputFormat, check, print, print_error};
+use self::request::RequestOptions;
+use super::{Cli, ConfigArg, OutputFormat, check, print, print_error};
 use crate::clock::{Clock, ManualClock, Timestamp};
 use crate::config::{self, Diagnostics};
 use crate::observe::LogHandle;
@@ -36,54 +36,8 @@ const KEYS: usize = 100_000;
 pub struct ExplainArgs {
     #[command(flatten)]
     config: ConfigArg,
-    /// The method, such as `GET`.
-    #[arg(value_parser = parse::method)]
-    method: Method,
-    /// The URL; a path or `*` alone means `localhost` at the first listener.
-    #[arg(value_parser = parse::url)]
-    url: ParsedUrl,
-    /// A header of the request. Repeatable.
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = parse::header)]
-    headers: Vec<(HeaderName, HeaderValue)>,
-    /// A field of an urlencoded form in the body. Repeatable.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse::form_field)]
-    form: Vec<(String, String)>,
-    /// The client's address, `ip.src`, regardless of the headers.
-    #[arg(long, value_name = "ADDRESS", value_parser = parse::address)]
-    ip: Option<IpAddr>,
-    /// The address of the TCP peer [default: that of --ip, else 127.0.0.1].
-    #[arg(long, value_name = "ADDRESS", value_parser = parse::address)]
-    peer: Option<IpAddr>,
-    /// The client's autonomous system number, regardless of the databases.
-    #[arg(long, value_name = "NUMBER")]
-    asn: Option<u32>,
-    /// The client's country, regardless of the databases.
-    #[arg(long, value_name = "CODE", value_parser = parse::country)]
-    country: Option<[u8; 2]>,
-    /// The JA3 fingerprint of the client.
-    #[arg(long, value_name = "HASH", value_parser = parse::ja3)]
-    ja3: Option<String>,
-    /// The JA4 fingerprint of the client.
-    #[arg(long, value_name = "FINGERPRINT", value_parser = parse::ja4)]
-    ja4: Option<String>,
-    /// The HTTP version [default: 2 over TLS if the listener supports it, else 1.1].
-    #[arg(long, value_name = "VERSION", value_parser = parse::version)]
-    http: Option<http::Version>,
-    /// The status of the origin server's response [default: that of the route, else 200].
-    #[arg(long, value_name = "CODE", value_parser = parse::status)]
-    status: Option<StatusCode>,
-    /// A header of the origin server's response. Repeatable.
-    #[arg(long, value_name = "NAME: VALUE", value_parser = parse::header)]
-    response_header: Vec<(HeaderName, HeaderValue)>,
-    /// The client is known [default: as its cookies say]. USER has succeeded with its cookie.
-    #[arg(long, value_name = "USER", num_args = 0..=1)]
-    known: Option<Option<String>>,
-    /// The time since the first success of the known client, such as `2d` [default: 0s].
-    #[arg(long, value_name = "DURATION", requires = "known", value_parser = config::duration)]
-    age: Option<Duration>,
-    /// The client has a clearance: it has solved a challenge.
-    #[arg(long)]
-    clearance: bool,
+    #[command(flatten)]
+    request: RequestOptions,
     /// How many times to send the request.
     #[arg(long, value_name = "TIMES", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -162,13 +116,18 @@ fn print_report(
     store: &Rc<StoreHandle>,
     clock: &ManualClock,
 ) -> anyhow::Result<ExplainOutput> {
-    let (simulation, mut notes) = request::simulation(args, snapshot);
+    let options = &args.request;
+    let (simulation, mut notes) =
+        request::simulation(options, snapshot).unwrap_or_else(|message| {
+            let mut command = Cli::command();
+            command.error(ErrorKind::ArgumentConflict, message).exit()
+        });
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let pass = |detail| {
         let run = simulation.run(snapshot, store, clock.now(), detail);
         runtime.block_on(run)
     };
-    notes.extend(request::unused_credentials(args, snapshot));
+    notes.extend(request::unused_credentials(options, snapshot));
     let start = clock.now();
     let (mut lines, mut any_counted) = (Vec::new(), false);
     for _ in 1..args.repeat {
@@ -179,7 +138,7 @@ fn print_report(
     }
     let last = pass(true);
     lines.push(ExplainedRequest::of(&last, clock.now().since(start)));
-    let simulates_response = args.status.is_some() || !args.response_header.is_empty();
+    let simulates_response = options.status.is_some() || !options.response_header.is_empty();
     if simulates_response && !any_counted && !last.response_counted {
         notes.push(
             "--status and --response-header have no effect: the request reaches no origin server"
@@ -187,7 +146,7 @@ fn print_report(
         );
     }
     Ok(ExplainOutput {
-        request: request::words(args, &simulation),
+        request: request::words(options, &simulation),
         notes,
         lines,
         last,
@@ -213,7 +172,7 @@ impl ExplainedRequest {
 fn start_of(args: &ExplainArgs) -> Timestamp {
     const DAY: u64 = 86_400;
     let now = Clock::System.now();
-    if args.headers.iter().any(|(name, _)| *name == COOKIE) {
+    if args.request.headers.iter().any(|(name, _)| *name == COOKIE) {
         return now;
     }
     Timestamp::from_secs(now.as_secs() / DAY * DAY)

@@ -1,14 +1,19 @@
 //! The command line: one file per command.
 
+mod admin_client;
+mod bans;
 mod check;
 pub(crate) mod explain;
 mod fields;
 mod help;
 mod import;
 mod init;
+mod records;
 mod rules;
 mod run;
 mod schema;
+mod status;
+mod top;
 
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
@@ -53,6 +58,16 @@ enum Command {
     },
     /// Write a commented gateway.toml to start from.
     Init(Box<init::InitArgs>),
+    /// Show the state of a running gateway. Exits with 1 if something is critical.
+    Status(status::StatusArgs),
+    /// Show a live view of a running gateway in the terminal.
+    Top(top::TopArgs),
+    /// List the active bans of a running gateway.
+    Bans(bans::BansArgs),
+    /// Ban a key by hand.
+    Ban(bans::BanArgs),
+    /// Unban a key, or all keys of a rule.
+    Unban(bans::UnbanArgs),
     /// Show what each rule would do with a request, and why.
     Explain(Box<explain::ExplainArgs>),
     /// List the rules in effect, with those of presets.
@@ -101,7 +116,7 @@ struct ConfigArg {
     config: PathBuf,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
     #[default]
     Human,
@@ -121,6 +136,11 @@ pub fn main() -> ExitCode {
             deny_warnings,
         }) => check::check(&config.config, format, &allow, deny_warnings),
         Some(Command::Init(args)) => init::init(&args),
+        Some(Command::Status(args)) => status::status(&args),
+        Some(Command::Top(args)) => top::top(&args),
+        Some(Command::Bans(args)) => bans::bans(&args),
+        Some(Command::Ban(args)) => bans::ban(&args),
+        Some(Command::Unban(args)) => bans::unban(&args),
         Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Rules { config, expanded }) => rules::rules(&config.config, expanded),
         Some(Command::Fields) => fields::fields(),

@@ -14,7 +14,8 @@ use super::print_error;
 use crate::admin::{self, AdminServer};
 use crate::clock::Clock;
 use crate::gateway::{
-    Gateway, HandoverReceiver, HandoverSender, InheritedSockets, RejectedConfig, StartCommand,
+    Gateway, HandoverReceiver, HandoverSender, InheritedSockets, RejectedConfig, ReloadTrigger,
+    StartCommand,
 };
 use crate::observe::{LogHandle, LogOutput, install_panic_hook, log};
 use crate::signals::{self, SignalRequest, SignalStream};
@@ -164,7 +165,7 @@ impl Service {
         self.notifier.reloading();
         let reloader = self.gateway.reloader().clone();
         // A refused reload is logged and changes nothing.
-        let reload = spawn_blocking(move || reloader.reload().is_ok());
+        let reload = spawn_blocking(move || reloader.reload(ReloadTrigger::Signal).is_ok());
         tokio::select! {
             reloaded = reload => {
                 let refused = "serving; the last reload was refused";

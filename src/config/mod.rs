@@ -35,7 +35,7 @@ mod tests;
 mod vocabulary;
 
 pub use compile::{compile, is_secret, report_unopened, startup_settings};
-pub use diagnostics::{Diagnostic, Diagnostics, RelatedSpan, Severity};
+pub use diagnostics::{Diagnostic, Diagnostics, LocatedError, RelatedSpan, Severity};
 pub use expr_text::{ExprText, ExprUse, TextOrigin};
 pub use file::read;
 pub use lint::LintCode;

@@ -268,7 +268,7 @@ impl<'t> Scan<'t> {
 }
 
 /// Decodes the escapes of a valid string. `None` if half of a surrogate pair is missing.
-fn unescape(body: &[u8]) -> Option<Vec<u8>> {
+pub fn unescape(body: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(body.len());
     let mut rest = body;
     while let Some(at) = memchr::memchr(b'\\', rest) {

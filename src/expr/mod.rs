@@ -38,6 +38,7 @@ use std::ops::{ControlFlow, Range};
 pub use compile::{EvalContext, FieldMemo, position};
 pub use explain::{ExplainedPart, PartKind, ReadValue, explain};
 pub use function::{FunctionSpec, functions};
+pub use json::unescape as unescape_json;
 pub use lists::{ListEntry, ListTypeError, NamedList, NamedLists};
 pub use literal::canonical_network;
 pub use named::{ExprForm, NamedUse, expr_form, named_uses};

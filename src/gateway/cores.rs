@@ -92,6 +92,7 @@ impl CoreThread {
         let core = CoreState::new(self.live.clone(), self.drain.clone(), pool, timers);
         let core = Rc::new(core);
         tokio::task::spawn_local(prune_forever(core.clone()));
+        tokio::task::spawn_local(flush_forever(core.clone()));
         tokio::task::spawn_local(core.store.clone().run());
         core.store.first_attempt().await;
         let mut accepting = Vec::new();
@@ -248,6 +249,14 @@ async fn prune_forever(core: Rc<CoreState>) {
             .collect();
         core.pool.retain(&servers);
         core.pool.prune();
+    }
+}
+
+/// Hands what the core has recorded about requests to the process.
+async fn flush_forever(core: Rc<CoreState>) {
+    loop {
+        let pause = core.activity.flush(core.instant());
+        tokio::time::sleep(pause).await;
     }
 }
 

@@ -17,8 +17,9 @@ use super::upstream_monitor;
 use crate::clock::Timestamp;
 use crate::config::blueprint::Blueprint;
 use crate::config::file::ConfigFile;
-use crate::config::{self, ConfigSource, Diagnostics};
+use crate::config::{self, ConfigSource, Diagnostics, LocatedError};
 use crate::observe::AccessLog;
+use crate::observe::activity::{Marker, MarkerKind};
 use crate::process::{ProcessState, RunningGateway};
 use crate::snapshot::{Snapshot, StartupSettings};
 
@@ -29,11 +30,46 @@ pub struct Reloader {
     config: PathBuf,
     /// Serializes reloads, because each one builds on the previous configuration.
     turn: Mutex<()>,
+    history: Mutex<ReloadHistory>,
 }
 
-/// Why a configuration was rejected, as text for people.
-#[derive(Debug)]
-pub struct RejectedConfig(pub String);
+/// What requested a reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReloadTrigger {
+    /// The signal SIGHUP.
+    Signal,
+    /// The admin API.
+    Api,
+}
+
+/// When the current configuration was loaded, and the last reload.
+#[derive(Clone, Debug)]
+pub struct ReloadHistory {
+    /// When the gateway started to use the current configuration.
+    pub loaded_at: Timestamp,
+    /// The last reload. `None` before the first one.
+    pub last: Option<ReloadOutcome>,
+}
+
+/// The outcome of a reload.
+#[derive(Clone, Debug)]
+pub struct ReloadOutcome {
+    /// When it ended.
+    pub at: Timestamp,
+    /// What requested it.
+    pub trigger: ReloadTrigger,
+    /// Why the configuration was rejected. `None` after a success.
+    pub rejected: Option<RejectedConfig>,
+}
+
+/// Why a configuration was rejected.
+#[derive(Clone, Debug)]
+pub struct RejectedConfig {
+    /// The errors and warnings as text for people.
+    pub text: String,
+    /// The errors with their positions, in file order.
+    pub errors: Vec<LocatedError>,
+}
 
 /// A configuration file that could be read but may have errors.
 pub(super) struct LoadedConfig {
@@ -58,26 +94,55 @@ impl Reloader {
         listeners: Arc<ListenerSet>,
         config: &Path,
     ) -> Self {
+        let history = ReloadHistory {
+            loaded_at: live.process.clock.now(),
+            last: None,
+        };
         Self {
             live,
             listeners,
             config: config.to_owned(),
             turn: Mutex::default(),
+            history: Mutex::new(history),
         }
     }
 
-    /// Reads the configuration and, if it is valid, uses it for every later request. An invalid one changes
-    /// nothing. Blocks on files, so it must not run on a thread that serves requests.
-    pub fn reload(&self) -> Result<(), RejectedConfig> {
+    /// Returns the path of the configuration file, as given at the start.
+    pub fn config(&self) -> &Path {
+        &self.config
+    }
+
+    /// Returns when the current configuration was loaded, and the last reload.
+    pub fn history(&self) -> ReloadHistory {
+        self.history.lock().clone()
+    }
+
+    /// Reads the configuration and, if it is valid, uses it for every later request. Returns the number of rules. An
+    /// invalid one changes nothing. Blocks on files, so it must not run on a thread that serves requests.
+    pub fn reload(&self, trigger: ReloadTrigger) -> Result<usize, RejectedConfig> {
         let _turn = self.turn.lock();
         let installed = self.install();
         if let Err(refused) = &installed {
             self.live.refuse(&self.config, refused);
         }
+        self.remember(trigger, installed.as_ref().err());
         installed
     }
 
-    fn install(&self) -> Result<(), RejectedConfig> {
+    fn remember(&self, trigger: ReloadTrigger, rejected: Option<&RejectedConfig>) {
+        let at = self.live.process.clock.now();
+        let mut history = self.history.lock();
+        if rejected.is_none() {
+            history.loaded_at = at;
+        }
+        history.last = Some(ReloadOutcome {
+            at,
+            trigger,
+            rejected: rejected.cloned(),
+        });
+    }
+
+    fn install(&self) -> Result<usize, RejectedConfig> {
         let process = &self.live.process;
         let current = self.live.current.load_full();
         let previous = Some(&*current);
@@ -94,7 +159,19 @@ impl Reloader {
         let changes = self.listeners.publish(opened.sockets, &snapshot.listeners);
         self.live.log_listener_changes(&changes);
         self.live.log_warnings(&file.warnings());
-        Ok(())
+        Ok(snapshot.rules.len())
+    }
+}
+
+// === impl ReloadTrigger ===
+
+impl ReloadTrigger {
+    /// The name in the admin API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Signal => "SIGHUP",
+            Self::Api => "api",
+        }
     }
 }
 
@@ -111,7 +188,7 @@ impl LoadedConfig {
                 file,
                 diagnostics,
             }),
-            None => Err(RejectedConfig(diagnostics.render(&source, false))),
+            None => Err(RejectedConfig::new(&diagnostics, &source)),
         }
     }
 
@@ -159,7 +236,7 @@ impl LoadedConfig {
     }
 
     fn refused(&self) -> RejectedConfig {
-        RejectedConfig(self.diagnostics.render(&self.source, false))
+        RejectedConfig::new(&self.diagnostics, &self.source)
     }
 
     /// Reports a socket that cannot be opened, at its setting in the file.
@@ -191,6 +268,7 @@ impl RunningGateway {
             log_retired(&rule, bans_ended, &process.store);
         }
         process.metrics.reloads.succeeded();
+        self.mark_reload(false, "reloaded", format!("{rules} rules"));
         info!(rules, "reloaded");
     }
 
@@ -199,6 +277,18 @@ impl RunningGateway {
         self.process.metrics.reloads.failed();
         error!(file = %config.display(), "reload refused");
         refused.log_errors();
+        let first = refused.errors().next().unwrap_or_default();
+        self.mark_reload(true, "reload refused", first.to_owned());
+    }
+
+    fn mark_reload(&self, bad: bool, label: &str, text: String) {
+        self.process.activity.mark(Marker {
+            ts: self.process.clock.now(),
+            kind: MarkerKind::Reload,
+            bad,
+            label: label.to_owned(),
+            text,
+        });
     }
 
     /// Logs the addresses of new and removed listeners.
@@ -224,17 +314,29 @@ impl RunningGateway {
 // === impl RejectedConfig ===
 
 impl RejectedConfig {
+    fn new(diagnostics: &Diagnostics, source: &ConfigSource) -> Self {
+        Self {
+            text: diagnostics.render(source, false),
+            errors: diagnostics.located_errors(source),
+        }
+    }
+
     /// Logs each error on its own line.
     pub fn log_errors(&self) {
-        for line in self.0.lines().filter(|line| line.contains(": error: ")) {
+        for line in self.errors() {
             error!(error = line, "configuration");
         }
+    }
+
+    /// Returns the first line of each error.
+    fn errors(&self) -> impl Iterator<Item = &str> {
+        self.text.lines().filter(|line| line.contains(": error: "))
     }
 }
 
 impl fmt::Display for RejectedConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

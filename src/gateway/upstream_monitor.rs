@@ -95,6 +95,7 @@ impl MonitorLoop {
         let mut troubled = HashMap::new();
         for upstream in upstreams {
             for server in upstream.servers() {
+                server.note_health(self.live.process.clock.now());
                 let trouble = server.trouble().filter(|word| *word != "unhealthy");
                 let before = self.troubled.get(&server.id()).copied();
                 let (upstream, address) = (&upstream.name, &server.endpoint);

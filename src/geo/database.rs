@@ -25,6 +25,7 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 type Field = [PathElement<'static>];
 
 const ASN: &Field = &[PathElement::Key("autonomous_system_number")];
+const AS_NAME: &Field = &[PathElement::Key("autonomous_system_organization")];
 const COUNTRY: &Field = &[PathElement::Key("country"), PathElement::Key("iso_code")];
 const CONTINENT: &Field = &[PathElement::Key("continent"), PathElement::Key("code")];
 
@@ -129,6 +130,14 @@ impl GeoDatabase {
         }
     }
 
+    /// Returns the name of the autonomous system of `ip`, for people. A table has none.
+    pub fn as_name(&self, ip: IpAddr) -> Option<String> {
+        match self {
+            GeoDatabase::MaxMind(database) => database.as_name(ip),
+            GeoDatabase::Table(_) => None,
+        }
+    }
+
     /// Returns the country of `ip`.
     pub fn country(&self, ip: IpAddr) -> Option<[u8; 2]> {
         match self {
@@ -179,6 +188,13 @@ impl MaxMind {
         let found = self.reader.lookup(ip).ok()?;
         let asn: Option<u32> = found.decode_path(ASN).ok()?;
         asn.filter(|asn| *asn != 0)
+    }
+
+    /// Returns the name of the autonomous system of `ip`.
+    pub fn as_name(&self, ip: IpAddr) -> Option<String> {
+        let found = self.reader.lookup(ip).ok()?;
+        let name: Option<&str> = found.decode_path(AS_NAME).ok()?;
+        name.map(str::to_owned)
     }
 
     /// Returns the country of `ip`.

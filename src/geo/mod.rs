@@ -100,6 +100,15 @@ impl GeoLookup {
         self.asn.is_some() || self.overrides.any(|entry| entry.asn.is_some())
     }
 
+    /// Returns the name of the autonomous system of `ip`, for people. `None` if it is unknown.
+    pub fn as_name(&self, ip: IpAddr) -> Option<String> {
+        let ip = ip.to_canonical();
+        if self.overrides.get(ip).asn.is_some() {
+            return None;
+        }
+        self.asn.as_ref()?.as_name(ip)
+    }
+
     /// Returns whether a database or an override can provide a country.
     pub fn knows_country(&self) -> bool {
         self.country.is_some() || self.overrides.any(|entry| entry.country.is_some())

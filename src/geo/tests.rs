@@ -55,6 +55,8 @@ fn autonomous_systems_are_looked_up() {
     ] {
         assert_eq!(geo.asn(ip(address)), asn, "{address}");
     }
+    assert_eq!(geo.as_name(ip("1.0.0.1")).as_deref(), Some("Google Inc."));
+    assert_eq!(geo.as_name(ip("127.0.0.1")), None);
 }
 
 #[test]
@@ -102,7 +104,11 @@ fn the_most_specific_override_wins() {
 
 #[test]
 fn an_override_replaces_only_the_values_it_sets() {
-    let geo = geo(&[("2.125.160.0/24", said(Some(5), None))]);
+    let geo = geo(&[
+        ("2.125.160.0/24", said(Some(5), None)),
+        ("1.0.0.0/24", said(Some(6), None)),
+    ]);
+    assert_eq!(geo.as_name(ip("1.0.0.1")), None);
     assert_eq!(geo.asn(ip("2.125.160.216")), Some(5));
     assert_eq!(geo.country(ip("2.125.160.216")), Some(*b"GB"));
 }

@@ -111,7 +111,8 @@ impl ConnectionLimit {
         self.0.limit.store(limit, Ordering::Release);
     }
 
-    fn limit(&self) -> usize {
+    /// Returns the maximum number of open connections.
+    pub fn limit(&self) -> usize {
         let limit = self.0.limit.load(Ordering::Acquire);
         limit.min(self.0.cap.load(Ordering::Acquire))
     }

@@ -3,7 +3,7 @@
 //! A line is started with the response head, while the fields are available, and finished after the
 //! response. The caller redacts secret values: see [`Redactor`](super::Redactor).
 
-mod json_writer;
+pub(super) mod json_writer;
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -27,6 +27,7 @@ macro_rules! named {
 }
 
 pub mod access;
+pub mod activity;
 mod escape;
 pub mod log;
 pub mod metrics;

@@ -17,6 +17,7 @@ use crate::expr::{FieldFacts, FieldId, ScalarValue, ValueType};
 use crate::facts::{ClientConnection, ClientStanding, FactsView, RequestFacts, version_name};
 use crate::observe::ListenerMetrics;
 use crate::observe::access::{AccessEnd, AccessLog, AccessRecord, CredentialRecord, LoggedField};
+use crate::observe::activity::ActionClass;
 use crate::snapshot::{KeyField, Snapshot};
 
 /// Builds the entry of a request that was evaluated.
@@ -32,10 +33,8 @@ pub fn of(
         header(facts.headers, &USER_AGENT, snapshot),
         header(facts.headers, &REFERER, snapshot),
     );
-    let rule = request.decision.decided_by.and_then(|decided_by| {
-        let name: &str = &snapshot.rules.get(decided_by.rule)?.name;
-        Some((name, decided_by.name()))
-    });
+    let decided_by = request.decision.decided_by;
+    let rule = decided_by.and_then(|decided_by| snapshot.rules.get(decided_by.rule));
     let country = facts.country().map(|code| String::from_utf8_lossy(code));
     let key_fields: SmallVec<[_; 4]> = snapshot
         .settings
@@ -49,8 +48,8 @@ pub fn of(
         country: country.as_deref(),
         upstream: handled.upstream.as_deref(),
         upstream_duration: handled.upstream_latency,
-        rule: rule.map(|(name, _)| name),
-        action: rule.map(|(_, action)| action),
+        rule: rule.map(|rule| &*rule.name),
+        action: request.decision.action_name(),
         held: request.held(),
         user_agent: user_agent.as_deref(),
         referer: referer.as_deref(),
@@ -122,6 +121,7 @@ pub fn log_unreadable(
     status: u16,
 ) {
     metrics.unread(status);
+    core.activity.count(ActionClass::Own, None);
     let snapshot = core.snapshot();
     let Some(access) = &snapshot.access else {
         return;
@@ -170,7 +170,7 @@ fn bare<'a>(
 }
 
 /// Returns a header, or a hash of it if it is secret.
-fn header<'a>(
+pub fn header<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
     snapshot: &Snapshot,

@@ -19,6 +19,7 @@ use crate::credential::VerifyBudget;
 use crate::facts::MalformedRequest;
 use crate::listen::{ClientFault, ConnectionTimers, CoreDrain};
 use crate::observe::ProtocolError;
+use crate::observe::activity::CoreActivity;
 use crate::process::RunningGateway;
 use crate::snapshot::Snapshot;
 use crate::store::StoreHandle;
@@ -44,6 +45,8 @@ pub struct CoreState {
     pub detached: Cell<usize>,
     /// The time that this core may spend on verifying solutions of challenges.
     pub verify_budget: RefCell<VerifyBudget>,
+    /// What this core records about requests for people.
+    pub activity: Rc<CoreActivity>,
     failures: LogThrottle,
     snapshot: RefCell<Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>>,
     ids: Ids,
@@ -76,6 +79,7 @@ impl CoreState {
             cut: Cell::new(false),
             detached: Cell::new(0),
             verify_budget: RefCell::new(VerifyBudget::new(live.process.clock.now())),
+            activity: Rc::new(CoreActivity::new(live.process.activity.clone())),
             failures: LogThrottle::default(),
             snapshot,
             ids: Ids::new(),

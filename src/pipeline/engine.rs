@@ -7,6 +7,7 @@ use std::rc::Rc;
 use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::expr::FieldFacts;
+use crate::facts::fields::CLIENT_ADDRESS;
 use crate::rules::{Plan, PlanResult, RuleSet};
 use crate::store::{LeaseGuard, OnSettled, StoreHandle};
 
@@ -57,6 +58,9 @@ impl Engine<'_> {
             result,
             leases,
         } = evaluation;
+        if self.is_exempt(facts, now) {
+            return decision.exempt(now);
+        }
         self.rules.plan_into(facts, plan);
         if self.rules.takes_leases() {
             plan.lease = self.store.next_lease();
@@ -71,6 +75,17 @@ impl Engine<'_> {
         if !decision.verdict.is_served() {
             *leases = None;
         }
+    }
+
+    /// Returns whether a person has let the client's address pass all rules.
+    #[inline]
+    fn is_exempt(&self, facts: &dyn FieldFacts, now: Timestamp) -> bool {
+        let exemptions = self.store.store().exemptions();
+        if exemptions.is_empty() {
+            return false;
+        }
+        let ip = facts.ip(CLIENT_ADDRESS);
+        ip.is_some_and(|ip| exemptions.until(ip, now).is_some())
     }
 
     /// Adds the quota headers' values to `decision`, and counts the response if it is countable. A shadow

@@ -1,22 +1,23 @@
 //! The facts and the decision of a request until its response starts.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use http::Response;
-use tracing::info;
 
 use super::access_entry;
+use super::activity::RuleEvidence;
 use super::challenge;
 use super::engine::{Engine, Evaluation, ResponsePhase};
 use super::imitate::Route;
 use super::request_state::{LoggedBody, RequestState};
 use super::respond::HandledResponse;
+use super::started_bans::{BanScene, record_started_bans};
 use crate::action::{RequestInfo, client_left, cut_off, unanswered};
-use crate::clock::{Rfc3339, Timestamp};
+use crate::clock::Timestamp;
 use crate::decision::{Decision, RuleEventKind};
 use crate::facts::RequestFacts;
-use crate::rules::{KeyStatus, Plan, PlanResult};
 use crate::snapshot::Snapshot;
 use crate::store::OnSettled;
 
@@ -39,6 +40,10 @@ pub struct RequestContext<'a, 'r> {
     pub ready_at: Instant,
     /// When the last hold ended.
     pub released_at: Instant,
+    /// Whether the request counts as a decision: not if it is for the challenge path.
+    pub is_decision: Cell<bool>,
+    /// The key and the counter by which a rule decided. `None` if no rule acted.
+    pub(super) evidence: Option<Box<RuleEvidence>>,
     has_response: bool,
 }
 
@@ -62,6 +67,8 @@ impl<'a, 'r> RequestContext<'a, 'r> {
             now: facts.now,
             ready_at: state.began,
             released_at: state.began,
+            is_decision: Cell::new(true),
+            evidence: None,
             has_response: false,
         }
     }
@@ -89,7 +96,7 @@ impl<'a, 'r> RequestContext<'a, 'r> {
 }
 
 impl RequestContext<'_, '_> {
-    /// Decides the request, keeps its leases and logs the bans that it starts.
+    /// Decides the request, keeps its leases, and records the keys that it counts and the bans that it starts.
     pub async fn decide(&mut self) {
         self.decision.blocks_shadows = self.info.is_grpc();
         self.decision.blocks_challenges =
@@ -100,7 +107,7 @@ impl RequestContext<'_, '_> {
             .decide(self.facts, self.now, &mut evaluation, &mut self.decision)
             .await;
         self.state.hold_leases(evaluation.leases.take());
-        log_started_bans(self.snapshot(), &evaluation.plan, &evaluation.result);
+        self.record_evaluation(&evaluation);
     }
 
     /// Counts the response, and adds the quota headers' values to the decision.
@@ -111,25 +118,36 @@ impl RequestContext<'_, '_> {
         let response = handled.facts(self.latency(handled));
         let facts = self.facts.with_response(&response);
         let mut settlement = Evaluation::default();
+        let (state, request, snapshot) = (self.state, self.facts, self.snapshot());
+        let scene = || BanScene::of(request, snapshot, Some(response.status));
         let on_settled = || -> OnSettled {
-            let snapshot = self.state.snapshot.clone();
-            Box::new(move |plan, result| log_started_bans(&snapshot, plan, result))
+            let (scene, snapshot) = (scene().into_owned(), state.snapshot.clone());
+            let core = state.core.clone();
+            Box::new(move |plan, result| {
+                let is_known = || scene.clone();
+                record_started_bans(&core, &snapshot, (plan, result), is_known);
+            })
         };
         let phase = ResponsePhase {
             facts: &facts,
             countable: handled.countable,
-            now: self.state.core.now(),
+            now: state.core.now(),
         };
         let engine = self.engine();
+        let activity = &state.core.activity;
         if engine.settle(&phase, &mut settlement, &mut self.decision, on_settled) {
-            log_started_bans(self.snapshot(), &settlement.plan, &settlement.result);
+            let settled = (&settlement.plan, &settlement.result);
+            record_started_bans(&state.core, snapshot, settled, scene);
         }
+        let sample = || self.sample(Some(response.status));
+        activity.count_keys(&settlement.plan, &settlement.result, sample);
     }
 
     /// Starts the response. The access log entry is written when it has ended.
     pub fn start_response(&mut self, handled: HandledResponse) -> Response<LoggedBody> {
         self.has_response = true;
         self.count_events();
+        self.record_response(&handled);
         let entry = match &self.state.snapshot.access {
             Some(access) => {
                 let response = handled.facts(self.latency(&handled));
@@ -194,34 +212,5 @@ impl Drop for RequestContext<'_, '_> {
             client_left()
         };
         drop(self.start_response(HandledResponse::own(response)));
-    }
-}
-
-/// Logs each ban that started in `result`.
-fn log_started_bans(snapshot: &Snapshot, plan: &Plan, result: &PlanResult) {
-    for step_result in &result.steps {
-        let KeyStatus::Banned {
-            until,
-            started: true,
-        } = step_result.status
-        else {
-            continue;
-        };
-        let Some(step) = plan.steps.get(usize::from(step_result.step)) else {
-            continue;
-        };
-        let Some(rule) = snapshot.rules.get(step.rule).filter(|_| !step.candidate) else {
-            continue;
-        };
-        let hash = |bytes: &[u8]| snapshot.redactor.hash(bytes);
-        let key = rule.key.describe(plan.key(step), &hash);
-        info!(
-            rule = %rule.name,
-            %key,
-            action = %rule.action.name(),
-            dry_run = rule.dry_run,
-            until = %Rfc3339(until),
-            "banned"
-        );
     }
 }

@@ -25,6 +25,7 @@ use crate::body::{Body, BodyError};
 use crate::facts::{ClientConnection, RequestFacts};
 use crate::listen::{RequestBody, ResponseEnd, ResponseHandle};
 use crate::observe::access::AccessEnd;
+use crate::observe::activity::ActionClass;
 use crate::observe::{AbortReason, ListenerMetrics};
 use crate::route::RouteEdits;
 use crate::route::edit::HeaderChanges;
@@ -169,6 +170,7 @@ impl RequestState {
         connection: &ClientConnection,
         fault: GatewayError,
     ) -> Response<LoggedBody> {
+        self.core.activity.count(ActionClass::Own, None);
         let handled = HandledResponse::own(fault.to_response(info)).closing(true, info);
         let entry = match &self.snapshot.access {
             Some(access) => {
@@ -206,6 +208,7 @@ impl RequestState {
         let status = http::StatusCode::INTERNAL_SERVER_ERROR.as_u16();
         let duration = self.core.instant() - self.began;
         self.metrics.request(facts.head.method, status, duration);
+        self.core.activity.count(ActionClass::Own, None);
         if let Some(access) = &self.snapshot.access {
             let mut entry = access.start(&access_entry::plain(facts, status));
             let closing = AccessEnd {

@@ -72,7 +72,8 @@ pub struct Simulation {
 pub struct SimulationReport {
     /// The outcome.
     pub outcome: SimulatedOutcome,
-    /// The rule and the action that the access log would show.
+    /// The rule and the action that the access log would show. `None` also for a request that an exemption lets pass:
+    /// its outcome is `Allow`.
     pub decided_by: Option<(Arc<str>, &'static str)>,
     /// How long the request would be held.
     pub held: Duration,
@@ -375,9 +376,9 @@ fn finish(
 
 /// Returns the traces of all rules in the configuration, including disabled ones, in order.
 fn with_disabled(snapshot: &Snapshot, mut traces: Vec<RuleTrace>) -> Vec<RuleTrace> {
-    for (before, name) in snapshot.settings.disabled.iter().rev() {
-        let index = usize::from(before.0).min(traces.len());
-        traces.insert(index, RuleTrace::disabled(name));
+    for disabled in snapshot.settings.disabled.iter().rev() {
+        let index = usize::from(disabled.next.0).min(traces.len());
+        traces.insert(index, RuleTrace::disabled(&disabled.rule.name));
     }
     traces
 }

@@ -1,5 +1,6 @@
 //! Requests under which the gateway panics, and helpers for tests of whole requests.
 
+mod exemptions;
 mod store;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

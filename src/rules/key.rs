@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use siphasher::sip::SipHasher13;
 
 use super::key_buffer::KeyBuffer;
+use super::key_text::{CUT, show_string};
 use crate::expr::{EvalContext, FieldFacts, PlainRead, Scalar, ScalarValue};
 use crate::facts::client_ip::IpPrefixes;
 
@@ -97,7 +98,7 @@ impl Key {
         hasher.finish()
     }
 
-    /// Formats the key's bytes for logs. Secrets go through `hash`.
+    /// Formats the key's bytes for logs and listings. Secrets go through `hash`.
     pub fn describe(&self, bytes: &[u8], hash: &dyn Fn(&[u8]) -> String) -> String {
         let mut rest = bytes;
         let mut text = String::new();
@@ -105,7 +106,10 @@ impl Key {
             if !text.is_empty() {
                 text.push(' ');
             }
-            if part.describe(&mut rest, hash, &mut text).is_none() {
+            if part
+                .describe(&mut rest, hash, show_string, &mut text)
+                .is_none()
+            {
                 text.push('?');
                 break;
             }
@@ -123,7 +127,7 @@ impl Key {
         let show = |part: &KeyPart| {
             let (mut bytes, mut text) = (KeyBuffer::new(), String::new());
             part.write(part.scalar.eval(facts)?, &mut bytes);
-            part.describe(&mut &*bytes, hash, &mut text)?;
+            part.describe(&mut &*bytes, hash, quote, &mut text)?;
             Some(text)
         };
         let parts = self.parts.iter();
@@ -152,7 +156,7 @@ impl KeyPart {
     }
 
     #[inline(never)]
-    fn write(&self, value: ScalarValue<'_>, out: &mut KeyBuffer) {
+    pub(super) fn write(&self, value: ScalarValue<'_>, out: &mut KeyBuffer) {
         match value {
             ScalarValue::Bytes(bytes) => write_bytes(&bytes, out),
             ScalarValue::Int(int) => {
@@ -169,18 +173,29 @@ impl KeyPart {
         write_ip(self.prefixes.map_or(ip, |p| p.network(ip)), out);
     }
 
-    /// Takes this part's bytes off `rest` and formats them.
+    /// Writes that the part has no value.
+    pub(super) fn write_missing(&self, out: &mut KeyBuffer) {
+        out.push(tag::MISSING);
+    }
+
+    /// Takes this part's bytes off `rest` and formats them, strings in clear by `show`.
     fn describe(
         &self,
         rest: &mut &[u8],
         hash: &dyn Fn(&[u8]) -> String,
+        show: fn(&[u8], &mut String),
         text: &mut String,
     ) -> Option<()> {
         match take::<1>(rest)? {
             [tag::MISSING] => text.push('-'),
             [tag::BYTES] => {
                 let length = u32::from_le_bytes(take(rest)?);
-                show(split(rest, length as usize)?, self.secret, hash, text);
+                let bytes = split(rest, length as usize)?;
+                if self.secret {
+                    text.push_str(&hash(bytes));
+                } else {
+                    show(bytes, text);
+                }
             }
             [tag::LONG] => {
                 let kept = split(rest, READABLE)?;
@@ -188,8 +203,8 @@ impl KeyPart {
                 if self.secret {
                     text.push_str(&hash(digest));
                 } else {
-                    show(kept, false, hash, text);
-                    text.push('…');
+                    show(kept, text);
+                    text.push(CUT);
                 }
             }
             [tag::INT] => {
@@ -259,12 +274,9 @@ fn write_ip(ip: IpAddr, out: &mut KeyBuffer) {
     }
 }
 
-fn show(bytes: &[u8], secret: bool, hash: &dyn Fn(&[u8]) -> String, text: &mut String) {
-    if secret {
-        text.push_str(&hash(bytes));
-    } else {
-        let _ = write!(text, "{:?}", String::from_utf8_lossy(bytes));
-    }
+/// Appends a string in quotes.
+fn quote(bytes: &[u8], text: &mut String) {
+    let _ = write!(text, "{:?}", String::from_utf8_lossy(bytes));
 }
 
 /// The length of the address in bits.

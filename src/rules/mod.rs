@@ -3,6 +3,7 @@
 //! Pure. It never waits, counts or responds: it returns which counters to use and reads the store's
 //! results. Live traffic and every tool call these functions.
 
+mod ban_id;
 mod body_need;
 mod candidate_step;
 mod compiled_rule;
@@ -14,6 +15,7 @@ mod index;
 mod jitter;
 pub mod key;
 pub mod key_buffer;
+mod key_text;
 pub mod plan;
 mod planner;
 mod quota;
@@ -29,10 +31,12 @@ use std::time::Duration;
 
 use http::HeaderName;
 
+pub use self::ban_id::{BanId, KeyDigest};
 use self::body_need::BodyNeed;
 use self::compiled_rule::CompiledRule;
 use self::index::{IndexCost, PrefilterIndex, needs};
 pub use self::key::{Key, KeyPart, MissingPart};
+pub use self::key_text::{KeyTextError, ShownPart, cut_text};
 pub use self::plan::{
     BanLength, HeldLeases, KeyStatus, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp,
     StepResult, StoreMode,

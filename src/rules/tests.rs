@@ -7,6 +7,7 @@ mod costs;
 mod deciding;
 mod indexing;
 mod jitters;
+mod key_texts;
 mod keys;
 mod planning;
 mod pretending;

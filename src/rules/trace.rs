@@ -230,6 +230,10 @@ impl RequestPass<'_> {
     /// Returns what each rule did, in file order. `detail` adds the parts of the expressions, which
     /// takes most of the time.
     pub fn trace(&self, detail: bool) -> Vec<RuleTrace> {
+        if self.decision.is_exempt {
+            let why = "not reached: an exemption lets the address pass all rules";
+            return unreached(self.rules, why);
+        }
         let rules = self.rules.iter();
         rules
             .map(|(index, rule)| self.rule(index, rule, detail))

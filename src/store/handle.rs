@@ -16,14 +16,19 @@ use futures_util::stream::FuturesUnordered;
 use slab::Slab;
 use tokio::sync::Notify;
 
+pub use self::leases::LeaseGuard;
+use self::leases::RenewedLeases;
 use super::fleet::{AsyncCounters, FleetSync};
-use super::redis::{FleetKey, NameHash, RedisLink, UnbanEvent};
+use super::index_queue::{FailedChanges, IndexChange};
+use super::redis::RedisLink;
 use super::shared_plan::{self, SharedPlan};
-use super::{Remote, Store, StoreError, memory};
+use super::{Remote, Store, StoreError};
 use crate::clock::{Clock, Timestamp};
 use crate::decision::RuleIndex;
-use crate::limit::concurrency::{LEASE_LIFETIME, LEASE_RENEWAL, LeaseId};
-use crate::rules::plan::{HeldLeases, Plan, PlanResult, RuleId};
+use crate::limit::concurrency::{LEASE_RENEWAL, LeaseId};
+use crate::rules::plan::{HeldLeases, Plan, PlanResult};
+
+mod leases;
 
 /// The maximum number of queued operations for a remote store, per core.
 const QUEUE_LIMIT: usize = 1024;
@@ -33,10 +38,10 @@ const MAX_SENDING: usize = 32;
 
 /// One core's access to the store.
 pub struct StoreHandle {
-    store: Arc<Store>,
+    pub(super) store: Arc<Store>,
     clock: Clock,
     /// The connection to the remote store.
-    link: Option<RedisLink>,
+    pub(super) link: Option<RedisLink>,
     queue: RefCell<VecDeque<Deferred>>,
     queued: Notify,
     leases: RefCell<Slab<RenewedLeases>>,
@@ -45,14 +50,10 @@ pub struct StoreHandle {
     random: Cell<u64>,
     /// Whether this core exchanges reports and events with the fleet.
     runs_sync: Cell<bool>,
-}
-
-/// The leases of a request, and how long the remote store has them.
-#[derive(Clone)]
-struct RenewedLeases {
-    held: HeldLeases,
-    /// The end of the leases after the last renewal. `None` before the first one: the store may have refused them.
-    until: Option<Timestamp>,
+    /// Whether the handle only peeks at counters.
+    is_read_only: bool,
+    /// Changes of the index of bans to try again.
+    pub(super) failed_changes: FailedChanges,
 }
 
 /// Called with the result of a settlement.
@@ -62,12 +63,7 @@ pub type OnSettled = Box<dyn FnOnce(&Plan, &PlanResult)>;
 enum Deferred {
     Settle(Box<Plan>, OnSettled),
     Release(HeldLeases),
-}
-
-/// The leases of one request. They are renewed while this exists and released when it is dropped.
-pub struct LeaseGuard {
-    handle: Rc<StoreHandle>,
-    key: usize,
+    Index(IndexChange),
 }
 
 // === impl StoreHandle ===
@@ -79,7 +75,19 @@ impl StoreHandle {
             Some(Remote::Redis(shared)) => Some(RedisLink::new(shared.clone(), clock.clone())),
             _ => None,
         };
+        Rc::new(Self::with_link(store, clock, link))
+    }
+
+    /// A handle that applies plans to the counters of this process without changing them.
+    pub fn read_only(store: Arc<Store>, clock: Clock) -> Rc<Self> {
         Rc::new(Self {
+            is_read_only: true,
+            ..Self::with_link(store, clock, None)
+        })
+    }
+
+    fn with_link(store: Arc<Store>, clock: Clock, link: Option<RedisLink>) -> Self {
+        Self {
             store,
             clock,
             link,
@@ -89,12 +97,19 @@ impl StoreHandle {
             next_lease: Cell::new(getrandom::u64().unwrap_or_default()),
             random: Cell::new(getrandom::u64().unwrap_or_default() | 1),
             runs_sync: Cell::new(false),
-        })
+            is_read_only: false,
+            failed_changes: FailedChanges::default(),
+        }
     }
 
     /// The store.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The clock.
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// The counters of async mode. `None` without a shared store.
@@ -111,6 +126,10 @@ impl StoreHandle {
         now: Timestamp,
         result: &mut PlanResult,
     ) -> Option<RuleIndex> {
+        if self.is_read_only {
+            self.store.local().peek_plan(plan, now, result);
+            return None;
+        }
         if self.store.is_local() || !plan.needs_store() {
             self.store.local().apply(plan, now, result);
             return None;
@@ -143,6 +162,11 @@ impl StoreHandle {
         self.defer(|| Deferred::Settle(Box::new(plan), Box::new(|_, _| ())));
     }
 
+    /// Changes the index of bans behind the response.
+    pub(super) fn defer_index(&self, change: IndexChange) {
+        self.defer(|| Deferred::Index(change));
+    }
+
     /// Calls the remote store for some steps of a plan.
     pub(super) async fn call(
         &self,
@@ -157,29 +181,6 @@ impl StoreHandle {
             (None, Some(Remote::Faulty(faulty))) => faulty.apply(plan, steps, now, result).await,
             _ => Err(StoreError::Unavailable),
         }
-    }
-
-    /// Ends the ban of a key on all gateways, and forgets its counter and its offences. Without a connection to the
-    /// shared store, only on this one.
-    pub async fn unban(&self, id: RuleId, key: &[u8]) -> Result<(), StoreError> {
-        let fleet_key = FleetKey::new(id, key);
-        let deleted = match &self.link {
-            Some(link) => link.delete_record(fleet_key).await,
-            None => Ok(()),
-        };
-        self.store.local().unban(id, key);
-        if let Some(counters) = self.counters() {
-            counters.remove(fleet_key);
-            if deleted.is_ok() {
-                let shown = NameHash::of(key.get(..memory::SHOWN).unwrap_or(key));
-                let event = UnbanEvent {
-                    key: fleet_key,
-                    shown,
-                };
-                counters.announce_unban(event, self.store_time(self.clock.now()));
-            }
-        }
-        deleted
     }
 
     pub(super) async fn release_remote(&self, leases: &HeldLeases) -> Result<(), StoreError> {
@@ -214,6 +215,10 @@ impl StoreHandle {
         result: &mut PlanResult,
         on_settled: impl FnOnce() -> OnSettled,
     ) -> bool {
+        if self.is_read_only {
+            self.store.local().peek_plan(plan, now, result);
+            return true;
+        }
         if self.store.is_local() {
             self.store.local().apply(plan, now, result);
             return true;
@@ -224,25 +229,6 @@ impl StoreHandle {
         }
         self.defer(|| Deferred::Settle(Box::new(plan.clone()), on_settled()));
         false
-    }
-
-    /// An identity for the leases of one request.
-    pub fn next_lease(&self) -> LeaseId {
-        let id = self.next_lease.get();
-        self.next_lease.set(id.wrapping_add(1));
-        id
-    }
-
-    /// Guards the leases that a plan takes. Called before the plan is applied: if the client disconnects during
-    /// the call, the guard is dropped and releases any lease that the store has granted.
-    pub fn hold(self: &Rc<Self>, leases: HeldLeases) -> LeaseGuard {
-        let leases = RenewedLeases {
-            held: leases,
-            until: None,
-        };
-        let key = self.leases.borrow_mut().insert(leases);
-        let handle = self.clone();
-        LeaseGuard { handle, key }
     }
 
     /// Waits until the first attempt to connect to the remote store has ended, with or without success.
@@ -263,7 +249,8 @@ impl StoreHandle {
             supervise,
             self.send_work(true),
             self.renew_forever(),
-            self.sync_fleet()
+            self.sync_fleet(),
+            self.serve_commands()
         );
     }
 
@@ -319,6 +306,7 @@ impl StoreHandle {
         loop {
             renewal.tick().await;
             self.renew_leases().await;
+            self.retry_index().await;
         }
     }
 
@@ -329,53 +317,13 @@ impl StoreHandle {
     async fn send(&self, work: Deferred) {
         match work {
             Deferred::Release(leases) => _ = self.release_remote(&leases).await,
+            Deferred::Index(change) => self.write_index(change).await,
             Deferred::Settle(mut plan, on_settled) => {
                 let mut result = PlanResult::default();
                 let now = self.clock.now();
                 self.apply(&mut plan, now, &mut result).await;
                 on_settled(&plan, &result);
             }
-        }
-    }
-
-    /// Renews every lease that is held.
-    pub async fn renew_leases(&self) {
-        let keys: Vec<usize> = self.leases.borrow().iter().map(|(key, _)| key).collect();
-        for key in keys {
-            let leases = self.leases.borrow().get(key).cloned();
-            if let Some(leases) = leases {
-                let now = self.clock.now();
-                self.store.local().renew(&leases.held, now);
-                if !self.store.is_local() {
-                    self.renew_held(key, leases, now).await;
-                }
-            }
-        }
-    }
-
-    /// Renews leases of the remote store. It may have evicted those that it had at the last renewal.
-    async fn renew_held(&self, key: usize, leases: RenewedLeases, now: Timestamp) {
-        let restores = leases.until.is_some_and(|until| now < until);
-        let renewed = self.renew_remote(&leases.held, restores, now).await;
-        let mut held = self.leases.borrow_mut();
-        let current = held.get_mut(key);
-        match current.filter(|current| current.held.id == leases.held.id) {
-            Some(current) if renewed == Ok(true) => current.until = Some(now.plus(LEASE_LIFETIME)),
-            Some(_) => {}
-            // The request has ended meanwhile. Its release may have overtaken the renewal.
-            None if restores => self.defer(|| Deferred::Release(leases.held)),
-            None => {}
-        }
-    }
-
-    fn release(&self, key: usize) {
-        let Some(leases) = self.leases.borrow_mut().try_remove(key) else {
-            return;
-        };
-        // With a remote store, leases are local if a rule fell back to the counters of this process.
-        self.store.local().release(&leases.held);
-        if !self.store.is_local() {
-            self.defer(|| Deferred::Release(leases.held));
         }
     }
 
@@ -387,13 +335,5 @@ impl StoreHandle {
         }
         queue.push_back(work());
         self.queued.notify_one();
-    }
-}
-
-// === impl LeaseGuard ===
-
-impl Drop for LeaseGuard {
-    fn drop(&mut self) {
-        self.handle.release(self.key);
     }
 }

@@ -3,12 +3,12 @@
 //! A store knows nothing of requests, expressions or actions. Every kind of store returns equal results and runs
 //! the `conformance` test suite. Each core uses the store through a [`StoreHandle`].
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use self::admin_handle::CommandQueue;
 use self::fleet::AsyncCounters;
 use self::memory::{MemoryStore, SnapshotError};
 use self::redis::health::{StoreHealth, StoreState};
@@ -18,15 +18,31 @@ use crate::limit::{ChargeUnits, Limiter};
 use crate::rules::plan::{OnStoreFailure, RuleId, StoreMode};
 use crate::rules::registry::RegisteredRule;
 
+mod admin_handle;
+mod administer;
 pub mod async_mode;
+mod ban_entry;
+pub mod ban_page;
+pub mod exemptions;
 mod fleet;
 mod handle;
+mod index_queue;
+mod key_usage;
+mod listed_ban;
 pub mod memory;
+mod peek;
 pub mod persist;
 pub mod redis;
 mod shared_plan;
+mod store_error;
 
+pub use admin_handle::StoreAdmin;
+pub use ban_entry::{AdminError, AdminNote, BanAuthor, BanEntry, BanKey, BanTerms, MAX_NOTE_BYTES};
+pub use exemptions::{ChangeScope, ExemptionEntry, ExemptionTable};
 pub use handle::{LeaseGuard, OnSettled, StoreHandle};
+pub use key_usage::{FillLevels, InspectedRule, KeyUsage};
+pub use listed_ban::{AppliedChange, BanRequest, ListedBan, ListedKey};
+pub use store_error::StoreError;
 
 #[cfg(test)]
 mod conformance;
@@ -51,6 +67,8 @@ pub struct Store {
     remote: Option<Remote>,
     /// The counters of async mode. `None` if the gateway does not share counters.
     counters: Option<AsyncCounters>,
+    /// The commands of the admin API.
+    commands: CommandQueue,
     /// The number of operations after responses that were dropped because a core's queue was full.
     dropped: AtomicU64,
     /// The share of each limit that this process enforces during an outage of the remote store.
@@ -69,29 +87,6 @@ enum Remote {
     Faulty(Box<faulty::FaultyStore>),
 }
 
-/// Why a store could not apply a plan. Each rule's `on_failure` defines what happens then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreError {
-    /// The store did not reply before the timeout. The plan may have been applied.
-    Timeout,
-    /// The store read the call after its deadline. Nothing was applied.
-    Late,
-    /// The store cannot be reached. Nothing was applied, unless the connection broke during the call.
-    Unavailable,
-    /// Too many calls are in flight. Nothing was applied.
-    Busy,
-    /// The store has reached its `maxmemory` and evicts nothing.
-    OutOfMemory,
-    /// The server is a replica.
-    ReadOnly,
-    /// The store returned another error.
-    Rejected,
-    /// The store does not know the script.
-    NoScript,
-    /// The reply makes no sense.
-    InvalidReply,
-}
-
 /// The entries evicted for newer ones since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictionCounts {
@@ -99,19 +94,6 @@ pub struct EvictionCounts {
     pub counters: u64,
     /// Evicted bans that had not ended.
     pub bans: u64,
-}
-
-/// A ban that is in force.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BanEntry {
-    /// The rule.
-    pub id: RuleId,
-    /// The key's bytes as in the plan, truncated to [`memory::SHOWN`] bytes.
-    pub key: Box<[u8]>,
-    /// When the ban ends.
-    pub until: Timestamp,
-    /// The ordinal of this offence of the key, counted from 1.
-    pub offence: u32,
 }
 
 /// What was restored from a counter snapshot.
@@ -145,6 +127,7 @@ impl Store {
             local: MemoryStore::new(bounds),
             remote: None,
             counters: None,
+            commands: CommandQueue::default(),
             dropped: AtomicU64::new(0),
             local_fraction: 1.0,
             fallback: OnStoreFailure::Local,
@@ -172,6 +155,11 @@ impl Store {
     /// Returns the counters of this process: the store itself, or the fallback of a remote store.
     pub fn local(&self) -> &MemoryStore {
         &self.local
+    }
+
+    /// Returns the addresses that pass all rules.
+    pub fn exemptions(&self) -> &ExemptionTable {
+        self.local.exemptions()
     }
 
     /// Returns whether the store has no remote counters.
@@ -298,6 +286,34 @@ impl Store {
         }
     }
 
+    /// Returns how much of their limit the keys of a rule have used, as far as this gateway knows. Reads every counter,
+    /// shard by shard: at most every few seconds, and not on the thread of a core.
+    pub fn fill_levels(&self, rule: &InspectedRule, now: Timestamp) -> FillLevels {
+        let mut levels = FillLevels::default();
+        let InspectedRule { id, limiter, mode } = rule;
+        match &self.counters {
+            Some(counters) if *mode == StoreMode::Async && !counters.is_down() => {
+                counters.add_levels(*id, limiter, now, &mut levels);
+                levels.add_banned(self.local.count_bans(*id, now));
+            }
+            _ => self.local.add_levels(*id, limiter, now, &mut levels),
+        }
+        levels
+    }
+
+    /// Returns the counter and the ban of a key, as far as this gateway knows them.
+    pub fn key_usage(&self, rule: &InspectedRule, key: &[u8], now: Timestamp) -> KeyUsage {
+        let InspectedRule { id, limiter, mode } = rule;
+        match &self.counters {
+            Some(counters) if *mode == StoreMode::Async && !counters.is_down() => {
+                let count = || counters.usage(FleetKey::new(*id, key), limiter, now).count;
+                let ban = self.local.known_ban(*id, key, now);
+                ban.map_or_else(|| KeyUsage::counted(count()), KeyUsage::banned)
+            }
+            _ => self.local.key_usage(*id, limiter, key, now),
+        }
+    }
+
     /// Returns the number of evicted counters and bans.
     pub fn evictions(&self) -> EvictionCounts {
         let mut evictions = self.local.evictions();
@@ -305,6 +321,11 @@ impl Store {
             evictions.counters += counters.evictions();
         }
         evictions
+    }
+
+    /// Returns the number of bans in force at `now` per rule that has any. Reads every ban.
+    pub fn ban_counts(&self, now: Timestamp) -> HashMap<RuleId, usize> {
+        self.local.ban_counts(now)
     }
 
     /// Returns the bans in force at `now`, sorted by their end.
@@ -323,52 +344,9 @@ impl StoreBounds {
             max_log_bytes: 64 << 20,
         }
     }
-}
 
-// === impl StoreError ===
-
-impl StoreError {
-    /// Every error, in the order of its number.
-    pub const ALL: [StoreError; 9] = [
-        StoreError::Timeout,
-        StoreError::Late,
-        StoreError::Unavailable,
-        StoreError::Busy,
-        StoreError::OutOfMemory,
-        StoreError::ReadOnly,
-        StoreError::Rejected,
-        StoreError::NoScript,
-        StoreError::InvalidReply,
-    ];
-
-    /// The error's name in metrics.
-    pub const fn kind(self) -> &'static str {
-        match self {
-            StoreError::Timeout => "timeout",
-            StoreError::Late => "late",
-            StoreError::Unavailable => "unavailable",
-            StoreError::Busy => "busy",
-            StoreError::OutOfMemory => "out_of_memory",
-            StoreError::ReadOnly => "read_only",
-            StoreError::Rejected => "rejected",
-            StoreError::NoScript => "no_script",
-            StoreError::InvalidReply => "invalid_reply",
-        }
-    }
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            StoreError::Timeout => "the store did not reply in time",
-            StoreError::Late => "the store read the call after its deadline",
-            StoreError::Unavailable => "the store cannot be reached",
-            StoreError::Busy => "too many calls to the store are in flight",
-            StoreError::OutOfMemory => "the store is out of memory",
-            StoreError::ReadOnly => "the server is a read-only replica",
-            StoreError::Rejected => "the store returned an error",
-            StoreError::NoScript => "the store does not know the script",
-            StoreError::InvalidReply => "the store sent an invalid reply",
-        })
+    /// Returns the maximum number of bans and past offences.
+    pub fn max_bans(&self) -> usize {
+        (self.max_keys / 4).max(1)
     }
 }

@@ -11,7 +11,9 @@ use crate::rules::plan::{KeyStatus, StepOp};
 
 #[tokio::test]
 async fn memory_conforms() {
-    conformance::all(&handle(Store::memory(StoreBounds::keys(100_000)))).await;
+    let store = handle(Store::memory(StoreBounds::keys(100_000)));
+    conformance::all(&store).await;
+    conformance::administration::all(&store).await;
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ mod request_head;
 mod retry;
 mod server;
 mod server_health;
+mod server_status;
 mod tls;
 mod tunnel;
 
@@ -45,6 +46,7 @@ pub use members::{HostPort, ServerEndpoint, ServerLocation, ServerSpec};
 pub use pool::Pool;
 pub use server::{ServerFigures, ServerRegistry, UpstreamServer};
 pub use server_health::CheckResult;
+pub use server_status::ServerStatus;
 pub use tls::{KnownTls, TlsError, TrustedRoots, UpstreamTls, is_name};
 pub use tunnel::{OriginTunnel, WebSocketKey};
 
@@ -268,7 +270,8 @@ impl Upstream {
             let mut figures = counted.counts.figures();
             for server in servers.iter().filter(|s| *s.label() == counted.label) {
                 figures.in_flight += server.in_flight();
-                figures.healthy += usize::from(server.health.is_clear(self.relevant_marks()));
+                let avoided = self.relevant_marks() & !mark::DRAINED;
+                figures.healthy += usize::from(server.health.is_clear(avoided));
             }
             (counted.label.clone(), figures)
         };
@@ -277,7 +280,7 @@ impl Upstream {
 
     /// Returns the marks that make a server ineligible in this upstream.
     fn relevant_marks(&self) -> u8 {
-        let mut relevant = mark::EJECTED | mark::BUSY;
+        let mut relevant = mark::EJECTED | mark::BUSY | mark::DRAINED;
         if self.health.is_some() {
             relevant |= mark::UNHEALTHY;
         }
@@ -285,6 +288,20 @@ impl Upstream {
             relevant |= mark::OPEN;
         }
         relevant
+    }
+}
+
+// === impl BalancePolicy ===
+
+impl BalancePolicy {
+    /// The name in gateway.toml.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RoundRobin => "round_robin",
+            Self::P2c => "p2c",
+            Self::LeastRequests => "least_requests",
+            Self::Hash => "hash",
+        }
     }
 }
 

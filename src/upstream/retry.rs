@@ -244,10 +244,11 @@ impl<'a> RetryLoop<'a> {
         // At most half of the servers, so that failures with a common cause do not shift all load to a few.
         let half = || {
             let members = members.load();
-            let others = members.all().iter().map(|member| &member.server);
-            let others = others.filter(|other| other.id() != server.id());
-            let out = others.filter(|other| other.health.is_ejected()).count() + 1;
-            out * 2 <= members.all().len()
+            let servers = members.all().iter().map(|member| &member.server);
+            let others = servers.filter(|other| other.id() != server.id());
+            let others: Vec<_> = others.filter(|other| !other.health.is_drained()).collect();
+            let out = others.iter().filter(|other| other.health.is_ejected());
+            (out.count() + 1) * 2 <= others.len() + 1
         };
         server.health.failed(tried, now, breaker.as_ref(), half);
     }

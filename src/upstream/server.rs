@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
 use super::server_health::{ServerHealth, TrialClaim, mark};
+use super::server_status::HealthNote;
 use super::{HostPort, KnownTls, ServerEndpoint};
 use crate::clock::Timestamp;
 
@@ -23,6 +24,7 @@ pub struct UpstreamServer {
     label: Arc<str>,
     id: u64,
     in_flight: AtomicUsize,
+    pub(super) note: Mutex<HealthNote>,
 }
 
 /// Keeps servers across reloads, so that their health and counters survive a new configuration. A server
@@ -42,10 +44,14 @@ type Place = (Arc<str>, Arc<str>, ServerEndpoint);
 /// The name of an upstream and the label of a server.
 type Labelled = (Arc<str>, Arc<str>);
 
-/// The attempts at one configured server by outcome. They are kept when the addresses of its host name
-/// change.
+/// The attempts at one configured server by outcome, and whether it is drained. They are kept when the addresses of
+/// its host name change.
 #[derive(Debug, Default)]
-pub(super) struct AttemptCounts([AtomicU64; 5]);
+pub(super) struct AttemptCounts {
+    outcomes: [AtomicU64; 5],
+    /// Whether an operator drains the server.
+    is_drained: AtomicBool,
+}
 
 /// How one attempt ended.
 #[derive(Clone, Copy, Debug)]
@@ -93,14 +99,17 @@ pub(super) struct TrialRequest {
 impl UpstreamServer {
     fn new((upstream, label, endpoint): Place, counts: Arc<AttemptCounts>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
+        let health = ServerHealth::default();
+        health.set_drained(counts.is_drained());
         Self {
             endpoint,
-            health: ServerHealth::default(),
+            health,
             counts,
             upstream,
             label,
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             in_flight: AtomicUsize::new(0),
+            note: Mutex::default(),
         }
     }
 
@@ -167,6 +176,22 @@ impl ServerRegistry {
     pub(super) fn counts(&self, upstream: &str, label: &str) -> Arc<AttemptCounts> {
         let key = (Arc::from(upstream), Arc::from(label));
         shared(&self.counts, &key, AttemptCounts::default)
+    }
+
+    /// Stops or resumes sending requests to the server that is configured as `label`. Requests in flight finish. A
+    /// reload keeps the state.
+    pub fn set_drained(&self, upstream: &str, label: &str, drained: bool) {
+        let counts = self.counts(upstream, label);
+        // Set before the servers: a new address that is created meanwhile reads it.
+        counts.is_drained.store(drained, Ordering::Relaxed);
+        for ((of, own, _), server) in self.servers.lock().iter() {
+            if **of == *upstream
+                && **own == *label
+                && let Some(server) = server.upgrade()
+            {
+                server.health.set_drained(drained);
+            }
+        }
     }
 
     /// Returns the last known addresses of a host name, none if no lookup succeeded.
@@ -255,14 +280,19 @@ impl Drop for ServerInFlight {
 
 impl AttemptCounts {
     pub(super) fn add(&self, outcome: AttemptOutcome) {
-        if let Some(count) = self.0.get(outcome as usize) {
+        if let Some(count) = self.outcomes.get(outcome as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
+    pub(super) fn is_drained(&self) -> bool {
+        self.is_drained.load(Ordering::Relaxed)
+    }
+
     /// Returns the counters. Figures that are not counted here are zero.
     pub(super) fn figures(&self) -> ServerFigures {
-        let read = self.0.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let counts = self.outcomes.each_ref();
+        let read = counts.map(|count| count.load(Ordering::Relaxed));
         let [ok, connect_error, error, timeout, retried] = read;
         ServerFigures {
             ok,

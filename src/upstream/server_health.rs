@@ -58,6 +58,8 @@ pub(super) mod mark {
     pub(crate) const BUSY: u8 = 8;
     /// The last request failed. The server is still eligible.
     pub(super) const STRUCK: u8 = 16;
+    /// An operator drains the server.
+    pub(crate) const DRAINED: u8 = 32;
 }
 
 /// Whether a server may receive a request.
@@ -135,7 +137,7 @@ impl ServerHealth {
         let record = self.record.lock();
         let marks = self.marks.load(Ordering::Relaxed) & relevant_marks;
         let left = |kind, until: Until| (marks & kind != 0).then(|| until.left(now));
-        if marks & mark::UNHEALTHY != 0 {
+        if marks & (mark::UNHEALTHY | mark::DRAINED) != 0 {
             return Eligibility::No(None);
         }
         if left(mark::BUSY, record.busy) == Some(None) {
@@ -260,11 +262,11 @@ impl ServerHealth {
         self.marks.load(Ordering::Relaxed)
     }
 
-    fn mark(&self, marks: u8) {
+    pub(super) fn mark(&self, marks: u8) {
         self.marks.fetch_or(marks, Ordering::Relaxed);
     }
 
-    fn unmark(&self, marks: u8) {
+    pub(super) fn unmark(&self, marks: u8) {
         self.marks.fetch_and(!marks, Ordering::Relaxed);
     }
 }
@@ -336,6 +338,7 @@ impl Pool {
         };
         let changed = server.health.checked(outcome.is_ok(), health);
         let (why, error) = outcome.err().unwrap_or_default();
+        server.note_check(&error);
         CheckResult {
             changed,
             why,

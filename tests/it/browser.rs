@@ -5,6 +5,7 @@
 
 mod accessibility;
 mod challenge;
+mod dashboard;
 mod driver;
 mod element;
 

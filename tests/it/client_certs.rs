@@ -125,7 +125,11 @@ impl Site {
 
     fn authorities(&self, pem: &str) {
         self.folder.write("ca.pem", pem);
-        self.gateway.gateway().reloader().reload().unwrap();
+        self.gateway
+            .gateway()
+            .reloader()
+            .reload(lockgate::gateway::ReloadTrigger::Signal)
+            .unwrap();
     }
 }
 
@@ -189,7 +193,7 @@ fn a_reload_changes_the_accepted_certificates() {
             .gateway
             .gateway()
             .reloader()
-            .reload()
+            .reload(lockgate::gateway::ReloadTrigger::Signal)
             .unwrap_err()
             .to_string();
         assert!(refused.contains(message), "{refused}");
@@ -209,7 +213,11 @@ fn a_session_is_not_resumed_after_its_authority_is_removed() {
             "{said}"
         );
         // A reload that changes nothing keeps it, and it needs no certificate again.
-        site.gateway.gateway().reloader().reload().unwrap();
+        site.gateway
+            .gateway()
+            .reloader()
+            .reload(lockgate::gateway::ReloadTrigger::Signal)
+            .unwrap();
         let said = site.openssl(None, &[version, "-sess_in", session]);
         assert!(
             said.contains("Reused, TLSv1") && said.contains("hello"),

@@ -2,6 +2,7 @@
 //!
 //! The gateways and the servers are real processes. The tests skip nothing: `redis-server` must be installed.
 
+mod administration;
 mod async_mode;
 mod certificates;
 mod clearances;

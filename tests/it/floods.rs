@@ -102,7 +102,7 @@ impl Site {
 
     /// A counter of the program.
     fn metric(&self, series: &str) -> u64 {
-        let answer = Client::plain(self.process.admin()).get("/metrics").send();
+        let answer = Client::admin(self.process.admin()).get("/metrics").send();
         let text = answer.text();
         let line = text.lines().find(|line| line.starts_with(series)).unwrap();
         line.rsplit(' ').next().unwrap().parse().unwrap()

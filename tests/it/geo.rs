@@ -72,7 +72,11 @@ fn a_database_is_replaced_while_in_use() {
             answers();
             gateway.client().get("/").times(1).all_are(200);
             folder.write("asn.tsv", packed(&folder, "new.tsv", &table(64501)));
-            gateway.gateway().reloader().reload().unwrap();
+            gateway
+                .gateway()
+                .reloader()
+                .reload(lockgate::gateway::ReloadTrigger::Signal)
+                .unwrap();
             gateway.client().get("/").times(3).all_are(429);
             answers();
 
@@ -89,7 +93,7 @@ fn a_database_is_replaced_while_in_use() {
                 let refused = gateway
                     .gateway()
                     .reloader()
-                    .reload()
+                    .reload(lockgate::gateway::ReloadTrigger::Signal)
                     .unwrap_err()
                     .to_string();
                 assert!(refused.contains("gateway.toml:6:16: error: "), "{refused}");
@@ -98,7 +102,11 @@ fn a_database_is_replaced_while_in_use() {
                 answers();
             }
             folder.write("asn.tsv", table(64503));
-            gateway.gateway().reloader().reload().unwrap();
+            gateway
+                .gateway()
+                .reloader()
+                .reload(lockgate::gateway::ReloadTrigger::Signal)
+                .unwrap();
             gateway.client().get("/").times(3).all_are(200);
         });
         let ended = steps.join();

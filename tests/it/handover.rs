@@ -95,7 +95,7 @@ fn counters_bans_and_addresses_survive_a_handover() {
         let counted = client.clone().get("/count").send();
         assert_eq!(remaining(&counted), 1_000_000 - 7 - generation as u64);
         Client::tls(tls).get("/").times(2).all_are(200);
-        Client::plain(admin).get("/readyz").times(2).all_are(200);
+        Client::admin(admin).get("/readyz").times(2).all_are(200);
     }
     assert_eq!(process.exit_code(), Some(0));
     process.signal_successor("TERM");

@@ -188,7 +188,7 @@ fn gateways_with_one_secret_accept_each_others_cookies_while_it_changes() {
     // A broken file is refused, and changes nothing.
     fs::write(&one_file, "no secret").unwrap();
     let refused = one.reload_whole(&config(&one_file)).unwrap_err();
-    assert!(refused.0.contains("is not a secret"), "{refused}");
+    assert!(refused.text.contains("is not a secret"), "{refused}");
     check(&[&after], true);
 }
 

@@ -110,8 +110,8 @@ fn an_address_that_cannot_be_bound_changes_nothing() {
         .reload_whole(&(config(&wanted) + route))
         .unwrap_err();
     let expected = format!("error: cannot listen on {taken}: ");
-    assert!(refused.0.contains(&expected), "{refused}");
-    assert!(refused.0.contains("gateway.toml:10:11: "), "{refused}");
+    assert!(refused.text.contains(&expected), "{refused}");
+    assert!(refused.text.contains("gateway.toml:10:11: "), "{refused}");
     assert_eq!(gateway.gateway().addresses().len(), 1);
     let answer = gateway.client().get("/new").send();
     assert!(answer.is_from_origin());

@@ -23,7 +23,7 @@ fn config(access: &str) -> String {
 }
 
 fn lost(process: &Process) -> u64 {
-    let metrics = Client::plain(process.admin()).get("/metrics").send().text();
+    let metrics = Client::admin(process.admin()).get("/metrics").send().text();
     let mut lines = metrics.lines();
     let line = lines.find_map(|l| l.strip_prefix("lockgate_log_lines_dropped_total "));
     line.unwrap().parse().unwrap()

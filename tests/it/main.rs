@@ -9,6 +9,8 @@
 )]
 
 mod actions;
+mod activity;
+mod admin;
 mod bodies;
 mod browser;
 mod challenge;

@@ -342,6 +342,8 @@ fn secrets_never_appear_in_plain_text() {
     assert_eq!(bans.len(), 2, "a ban is told once: {bans:?}");
     assert!(bans[0].contains("rule=by-cookie"), "{bans:?}");
     assert!(bans[1].contains("rule=by-key"), "{bans:?}");
+    let cause = "count=2 cause=\"2 × GET /login in 1 h";
+    assert!(bans[0].contains(cause), "{bans:?}");
     for text in [access, process.logged_raw("").join("\n")] {
         for secret in SECRETS {
             assert!(!text.contains(secret), "{secret} in {text}");
@@ -407,7 +409,11 @@ fn a_renamed_access_log_is_reopened() {
     fs::rename(&log, &old).unwrap();
     wire.get("/two");
     assert_eq!(parse(&old, 2)[1]["path"], "/two");
-    gateway.gateway().reloader().reload().unwrap();
+    gateway
+        .gateway()
+        .reloader()
+        .reload(lockgate::gateway::ReloadTrigger::Signal)
+        .unwrap();
     wire.get("/three");
     assert_eq!(parse(&log, 1)[0]["path"], "/three");
     parse(&old, 2);
@@ -443,7 +449,7 @@ dry_run = true
 #[test]
 fn the_admin_port_serves_health_readiness_and_metrics() {
     let process = Process::run(ADMIN);
-    let admin = Client::plain(process.admin());
+    let admin = Client::admin(process.admin());
     for path in ["/healthz", "/readyz"] {
         let answer = admin.clone().get(path).send();
         assert_eq!(answer.status, 200, "{path}");
@@ -463,7 +469,7 @@ fn a_token_protects_only_the_metrics() {
     let token = folder.write("admin.token", "open sesame\n");
     let guarded = format!("[admin]\ntoken_file = {token:?}");
     let process = Process::run(&ADMIN.replace("[admin]", &guarded));
-    let admin = Client::plain(process.admin());
+    let admin = Client::admin(process.admin());
     for path in ["/healthz", "/readyz"] {
         admin.clone().get(path).times(1).all_are(200);
     }
@@ -480,7 +486,7 @@ fn a_token_protects_only_the_metrics() {
 #[test]
 fn metrics_exist_from_the_start_and_count_correctly() {
     let process = Process::run(ADMIN);
-    let scrape = || Client::plain(process.admin()).get("/metrics").send().text();
+    let scrape = || Client::admin(process.admin()).get("/metrics").send().text();
     let zero = |text: &str, series: &str| {
         assert!(
             text.contains(&format!("lockgate_{series} 0\n")),

@@ -268,7 +268,7 @@ fn the_admin_port_responds_when_file_descriptors_are_exhausted() {
     });
     let waiting = client.clone().get("/own");
     let waiting = thread::spawn(move || waiting.send().status);
-    let admin = Client::plain(process.admin());
+    let admin = Client::admin(process.admin());
     for _ in 0..20 {
         admin.clone().get("/healthz").times(3).all_are(200);
         admin.clone().get("/metrics").times(1).all_are(200);

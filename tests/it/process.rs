@@ -49,7 +49,7 @@ fn a_reload_that_hangs_blocks_neither_the_admin_port_nor_a_stop() {
     process.signal("HUP");
     // Opens when the gateway has it open.
     let held = File::options().write(true).open(&pipe).unwrap();
-    Client::plain(process.admin())
+    Client::admin(process.admin())
         .get("/readyz")
         .times(1)
         .all_are(200);
@@ -138,7 +138,7 @@ fn a_stop_finishes_requests_in_flight() {
     let admin = "[admin]\naddress = \"127.0.0.1:0\"\n";
     let mut process = Process::run(&format!("{admin}{}", in_front_of(&origin)));
     let client = Client::plain(process.address(0));
-    let ready = Client::plain(process.admin()).get("/readyz");
+    let ready = Client::admin(process.admin()).get("/readyz");
     ready.times(1).all_are(200);
     let mut idle = client.connect();
     idle.send(b"GET / HTTP/1.1\r\nhost: example.com\r\n\r\n");

@@ -217,7 +217,11 @@ fn a_websocket_carries_bytes_in_both_directions() {
         for message in [&b"one"[..], head, &noise(1 << 20)] {
             wire.send(message);
             assert!(wire.exactly(message.len()) == message);
-            gateway.gateway().reloader().reload().unwrap();
+            gateway
+                .gateway()
+                .reloader()
+                .reload(lockgate::gateway::ReloadTrigger::Signal)
+                .unwrap();
         }
     }
 }

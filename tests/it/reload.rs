@@ -189,8 +189,8 @@ fn a_bad_configuration_changes_nothing() {
         "[server]\nworkers = 7",
     ] {
         let refused = gateway.reload(bad).unwrap_err();
-        assert!(refused.0.contains("gateway.toml:"), "{refused}");
-        assert!(refused.0.contains(": error: "), "{refused}");
+        assert!(refused.text.contains("gateway.toml:"), "{refused}");
+        assert!(refused.text.contains(": error: "), "{refused}");
     }
     assert_eq!(remaining(&wire.get("/")), 0);
     client.times(2).last_is(429);
@@ -231,7 +231,7 @@ fn a_refused_configuration_has_no_effect() {
     };
     let (rules_before, series_before) = (rules(), series());
     let refused = gateway.reload_whole(&bad).unwrap_err();
-    assert!(refused.0.contains("cannot listen on"), "{refused}");
+    assert!(refused.text.contains("cannot listen on"), "{refused}");
     assert_eq!(rules(), rules_before);
     assert_eq!(series(), series_before);
     assert!(!unwritten.exists());

@@ -27,7 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// Outside crates, with the modules that may name them.
 const CRATES: &[(&str, &[&str])] = &[
-    ("serde", &["config"]),
+    ("serde", &["admin", "config"]),
     ("toml", &["config"]),
     ("annotate_snippets", &["config"]),
     (
@@ -37,6 +37,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("anyhow", &["gateway", "signals", "admin", "cli", "main"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
+    ("ratatui", &["cli"]),
     ("listenfd", &["systemd"]),
     ("maxminddb", &["geo"]),
     ("mimalloc", &["main"]),
@@ -68,7 +69,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "tracing",
         &[
-            "observe", "config", "pipeline", "gateway", "store", "systemd", "cli",
+            "observe", "config", "pipeline", "gateway", "store", "systemd", "admin", "cli",
         ],
     ),
     ("tracing_subscriber", &["observe"]),

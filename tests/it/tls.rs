@@ -122,7 +122,11 @@ fn metrics_show_when_certificates_expire() {
     assert!(site.gateway.metrics().contains(label));
     certify_until(&site.folder, "a.example", 2121);
     certify_until(&site.folder, "b.example", 2122);
-    site.gateway.gateway().reloader().reload().unwrap();
+    site.gateway
+        .gateway()
+        .reloader()
+        .reload(lockgate::gateway::ReloadTrigger::Signal)
+        .unwrap();
     assert!(ends("a.example", 4_765_132_800));
     assert!(ends("b.example", 4_796_668_800));
 }
@@ -179,7 +183,11 @@ fn replaced_certificates_apply_to_new_connections() {
     let [cert, _] = files(&site.folder, "b.example");
     let before = std::fs::read_to_string(&cert).unwrap();
     certify(&site.folder, "b.example");
-    site.gateway.gateway().reloader().reload().unwrap();
+    site.gateway
+        .gateway()
+        .reloader()
+        .reload(lockgate::gateway::ReloadTrigger::Signal)
+        .unwrap();
     assert!(site.serves("b.example", &["-servername", "b.example"]));
     assert_ne!(before, std::fs::read_to_string(&cert).unwrap());
     assert_eq!(old.get("/").text(), "hello");
@@ -187,8 +195,13 @@ fn replaced_certificates_apply_to_new_connections() {
     let good = std::fs::read(&cert).unwrap();
     let [other, _] = files(&site.folder, "a.example");
     std::fs::copy(other, &cert).unwrap();
-    let refused = site.gateway.gateway().reloader().reload().unwrap_err();
-    assert!(refused.0.contains(": error: "), "{refused}");
+    let refused = site
+        .gateway
+        .gateway()
+        .reloader()
+        .reload(lockgate::gateway::ReloadTrigger::Signal)
+        .unwrap_err();
+    assert!(refused.text.contains(": error: "), "{refused}");
     std::fs::write(&cert, good).unwrap();
     assert!(site.serves("b.example", &["-servername", "b.example"]));
     assert_eq!(old.get("/").text(), "hello");
@@ -202,7 +215,11 @@ fn sessions_are_resumed_across_a_reload() {
         let session = session.to_str().unwrap();
         let said = site.openssl(&[flag, "-sess_out", session]);
         assert!(said.contains("New, TLSv1"), "{said}");
-        site.gateway.gateway().reloader().reload().unwrap();
+        site.gateway
+            .gateway()
+            .reloader()
+            .reload(lockgate::gateway::ReloadTrigger::Signal)
+            .unwrap();
         let said = site.openssl(&[flag, "-sess_in", session]);
         assert!(said.contains("Reused, TLSv1"), "{said}");
         assert!(said.contains("hello"), "{said}");

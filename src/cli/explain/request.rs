@@ -2,16 +2,16 @@
 //! head that a client would send.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use bytes::Bytes;
-use clap::CommandFactory;
-use clap::error::ErrorKind;
+use clap::Args;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
 use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, Request, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
 
-use super::ExplainArgs;
-use crate::cli::Cli;
+use super::parse::{self, ParsedUrl};
+use crate::config;
 use crate::expr::FieldId;
 use crate::facts::body::FORM;
 use crate::facts::{
@@ -21,17 +21,71 @@ use crate::pipeline::simulate::{SimulatedClient, Simulation};
 use crate::rules::Rule;
 use crate::snapshot::{ListenerConfig, Snapshot};
 
-/// Returns the request and notes for the user. Exits the process if the arguments contradict each
-/// other.
-pub fn simulation(args: &ExplainArgs, snapshot: &Snapshot) -> (Simulation, Vec<String>) {
+/// The simulated request and the response of its origin server.
+#[derive(Args, Debug)]
+pub struct RequestOptions {
+    /// The method, such as `GET`.
+    #[arg(value_parser = parse::method)]
+    pub method: Method,
+    /// The URL; a path or `*` alone means `localhost` at the first listener.
+    #[arg(value_parser = parse::url)]
+    pub url: ParsedUrl,
+    /// A header of the request. Repeatable.
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = parse::header)]
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// A field of an urlencoded form in the body. Repeatable.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse::form_field)]
+    pub form: Vec<(String, String)>,
+    /// The client's address, `ip.src`, regardless of the headers.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse::address)]
+    pub ip: Option<IpAddr>,
+    /// The address of the TCP peer [default: that of --ip, else 127.0.0.1].
+    #[arg(long, value_name = "ADDRESS", value_parser = parse::address)]
+    pub peer: Option<IpAddr>,
+    /// The client's autonomous system number, regardless of the databases.
+    #[arg(long, value_name = "NUMBER")]
+    pub asn: Option<u32>,
+    /// The client's country, regardless of the databases.
+    #[arg(long, value_name = "CODE", value_parser = parse::country)]
+    pub country: Option<[u8; 2]>,
+    /// The JA3 fingerprint of the client.
+    #[arg(long, value_name = "HASH", value_parser = parse::ja3)]
+    pub ja3: Option<String>,
+    /// The JA4 fingerprint of the client.
+    #[arg(long, value_name = "FINGERPRINT", value_parser = parse::ja4)]
+    pub ja4: Option<String>,
+    /// The HTTP version [default: 2 over TLS if the listener supports it, else 1.1].
+    #[arg(long, value_name = "VERSION", value_parser = parse::version)]
+    pub http: Option<http::Version>,
+    /// The status of the origin server's response [default: that of the route, else 200].
+    #[arg(long, value_name = "CODE", value_parser = parse::status)]
+    pub status: Option<StatusCode>,
+    /// A header of the origin server's response. Repeatable.
+    #[arg(long, value_name = "NAME: VALUE", value_parser = parse::header)]
+    pub response_header: Vec<(HeaderName, HeaderValue)>,
+    /// The client is known [default: as its cookies say]. USER has succeeded with its cookie.
+    #[arg(long, value_name = "USER", num_args = 0..=1)]
+    pub known: Option<Option<String>>,
+    /// The time since the first success of the known client, such as `2d` [default: 0s].
+    #[arg(long, value_name = "DURATION", requires = "known", value_parser = config::duration)]
+    pub age: Option<Duration>,
+    /// The client has a clearance: it has solved a challenge.
+    #[arg(long)]
+    pub clearance: bool,
+}
+
+/// Returns the request and notes for the user. The error says why the options contradict the configuration.
+pub fn simulation(
+    args: &RequestOptions,
+    snapshot: &Snapshot,
+) -> Result<(Simulation, Vec<String>), &'static str> {
     let (listener, mut notes) = listener(args, snapshot);
     let secure = listener.is_some_and(|listener| listener.settings.tls.is_some());
     if !secure && (args.ja3.is_some() || args.ja4.is_some()) {
-        let message = "--ja3 and --ja4 need TLS: write an https:// URL, and check that a listener \
-                       of the configuration has [listeners.tls]";
-        Cli::command()
-            .error(ErrorKind::ArgumentConflict, message)
-            .exit();
+        return Err(
+            "--ja3 and --ja4 need TLS: write an https:// URL, and check that a listener of the \
+             configuration has [listeners.tls]",
+        );
     }
     if secure {
         notes.extend(unknown_fingerprints(args, snapshot));
@@ -72,11 +126,11 @@ pub fn simulation(args: &ExplainArgs, snapshot: &Snapshot) -> (Simulation, Vec<S
         }),
         has_clearance: args.clearance,
     };
-    (simulation, notes)
+    Ok((simulation, notes))
 }
 
 /// Returns notes about options that the configuration has no use for.
-pub fn unused_credentials(args: &ExplainArgs, snapshot: &Snapshot) -> Vec<String> {
+pub fn unused_credentials(args: &RequestOptions, snapshot: &Snapshot) -> Vec<String> {
     let credentials = snapshot.credentials.as_ref();
     let has_known = credentials.is_some_and(|all| all.known.is_some());
     let has_clearance = credentials.is_some_and(|all| all.clearance_lifetime.is_some());
@@ -120,7 +174,7 @@ fn escape(text: &str) -> String {
 }
 
 /// Describes the request in one line.
-pub fn words(args: &ExplainArgs, simulation: &Simulation) -> String {
+pub fn words(args: &RequestOptions, simulation: &Simulation) -> String {
     let client = match (&simulation.known, simulation.has_clearance) {
         (Some(_), true) => ", from a known client with a clearance",
         (Some(_), false) => ", from a known client",
@@ -130,7 +184,7 @@ pub fn words(args: &ExplainArgs, simulation: &Simulation) -> String {
     sent(args, simulation) + client
 }
 
-fn sent(args: &ExplainArgs, simulation: &Simulation) -> String {
+fn sent(args: &RequestOptions, simulation: &Simulation) -> String {
     let scheme = match simulation.connection.tls {
         Some(_) => "https",
         None => "http",
@@ -149,7 +203,7 @@ fn sent(args: &ExplainArgs, simulation: &Simulation) -> String {
 
 /// Returns the listener that matches the URL's scheme and port, or else the first listener.
 fn listener<'s>(
-    args: &ExplainArgs,
+    args: &RequestOptions,
     snapshot: &'s Snapshot,
 ) -> (Option<&'s ListenerConfig>, Vec<String>) {
     let all = || snapshot.listeners.iter().map(|listener| &**listener);
@@ -173,7 +227,7 @@ fn listener<'s>(
 }
 
 /// Returns notes about fingerprints that a rule reads but no option sets. Every real TLS client has fingerprints.
-fn unknown_fingerprints(args: &ExplainArgs, snapshot: &Snapshot) -> Vec<String> {
+fn unknown_fingerprints(args: &RequestOptions, snapshot: &Snapshot) -> Vec<String> {
     let given = [
         (fields::JA3, "--ja3", args.ja3.is_some()),
         (fields::JA4, "--ja4", args.ja4.is_some()),
@@ -198,7 +252,7 @@ fn reads(rule: &Rule, field: FieldId) -> bool {
 /// Writes target and host as the HTTP version requires (RFC 9112, section 3.2; RFC 9113, 8.3.1).
 fn address(
     request: &mut Request<()>,
-    args: &ExplainArgs,
+    args: &RequestOptions,
     secure: bool,
 ) -> Result<(), MalformedRequest> {
     let (authority, target) = (&args.url.authority, args.url.target.as_str());
@@ -225,7 +279,7 @@ fn address(
     Ok(())
 }
 
-fn tls(args: &ExplainArgs, version: Version) -> TlsFacts {
+fn tls(args: &RequestOptions, version: Version) -> TlsFacts {
     let host = args.url.authority.host();
     let is_name = !host.starts_with('[') && host.parse::<IpAddr>().is_err();
     TlsFacts {

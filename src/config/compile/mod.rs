@@ -128,6 +128,7 @@ impl CompileContext<'_> {
             admin_token,
             challenge: challenge::challenge(file, &rules.set),
             development: cx.development.take(),
+            store_mode: file.store.redis.mode.value,
             startup,
         };
         Some(Blueprint {

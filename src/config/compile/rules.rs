@@ -2,8 +2,6 @@
 
 mod cost;
 
-use std::sync::Arc;
-
 use super::keys::{KeyCompiler, report};
 use super::responses::ResponseTemplates;
 use super::upstreams::UpstreamBlueprints;
@@ -16,6 +14,7 @@ use crate::expr::{self, ExprEnv, Predicate};
 use crate::rules::{
     BanLength, CandidateLimit, Key, LimitJitter, Rule, RuleId, RuleScope, RuleSet, StoreMode,
 };
+use crate::snapshot::DisabledRule;
 
 /// The compiled rules with their resources.
 pub struct CompiledRules {
@@ -23,8 +22,8 @@ pub struct CompiledRules {
     pub set: RuleSet,
     /// The response and upstream of each rule, by rule index.
     pub resources: Vec<RuleBlueprint>,
-    /// The disabled rules, each with the index of the next enabled rule.
-    pub disabled: Vec<(RuleIndex, Arc<str>)>,
+    /// The disabled rules.
+    pub disabled: Vec<DisabledRule>,
 }
 
 /// The context that all rules of a file share.
@@ -54,11 +53,15 @@ pub fn rules(
         if preset.is_some_and(|preset| presets::has_errors(preset, cx)) {
             continue;
         }
-        if let Some((rule, own)) = shared.rule(written, cx) {
+        let Some((rule, own)) = shared.rule(written, cx) else {
+            continue;
+        };
+        if written.enabled.value {
             set.push(rule);
             resources.push(own);
-        } else if let (false, Ok(next)) = (written.enabled.value, set.len().try_into()) {
-            disabled.push((RuleIndex(next), written.name.value.as_str().into()));
+        } else if let Ok(next) = set.len().try_into() {
+            let next = RuleIndex(next);
+            disabled.push(DisabledRule { next, rule });
         }
     }
     if set.len() > usize::from(u16::MAX) {
@@ -76,7 +79,7 @@ pub fn rules(
 // === impl RuleCompiler ===
 
 impl RuleCompiler<'_> {
-    /// Compiles one rule. `None` after an error or if the rule is disabled.
+    /// Compiles one rule. `None` after an error.
     fn rule(
         &self,
         written: &file::RuleSettings,
@@ -88,9 +91,6 @@ impl RuleCompiler<'_> {
         let response = self.responses.of(written, cx);
         let (scope, key, cost) = (scope?, key?, cost?);
         self.known_in_time(written, &scope, &cost, cx);
-        if !written.enabled.value {
-            return None;
-        }
         let identity = identity::identity(written, self.keys.prefixes);
         let name = &written.name.value;
         let rule = Rule {

@@ -10,17 +10,17 @@ use crate::expr::ScalarValue;
 use crate::observe::escape;
 
 /// Writes a JSON object. Each key starts with a comma.
-pub(super) struct JsonWriter<'a>(pub(super) &'a mut Vec<u8>);
+pub(in crate::observe) struct JsonWriter<'a>(pub(in crate::observe) &'a mut Vec<u8>);
 
 // === impl JsonWriter ===
 
 impl JsonWriter<'_> {
-    pub(super) fn key(&mut self, key: &str) {
+    pub(in crate::observe) fn key(&mut self, key: &str) {
         self.0.extend_from_slice(key.as_bytes());
     }
 
     /// Writes a value, or `null` for `None`.
-    pub(super) fn some<T>(
+    pub(in crate::observe) fn some<T>(
         &mut self,
         key: &str,
         value: Option<T>,
@@ -33,27 +33,27 @@ impl JsonWriter<'_> {
         }
     }
 
-    pub(super) fn bytes(&mut self, key: &str, value: Option<&[u8]>) {
+    pub(in crate::observe) fn bytes(&mut self, key: &str, value: Option<&[u8]>) {
         self.some(key, value, escape::json);
     }
 
-    pub(super) fn text(&mut self, key: &str, value: Option<&str>) {
+    pub(in crate::observe) fn text(&mut self, key: &str, value: Option<&str>) {
         self.bytes(key, value.map(str::as_bytes));
     }
 
-    pub(super) fn address(&mut self, key: &str, value: IpAddr) {
+    pub(in crate::observe) fn address(&mut self, key: &str, value: IpAddr) {
         self.some(key, Some(value), address);
     }
 
-    pub(super) fn number(&mut self, key: &str, value: Option<u64>) {
+    pub(in crate::observe) fn number(&mut self, key: &str, value: Option<u64>) {
         self.some(key, value, integer);
     }
 
-    pub(super) fn millis(&mut self, key: &str, value: Option<Duration>) {
+    pub(in crate::observe) fn millis(&mut self, key: &str, value: Option<Duration>) {
         self.some(key, value, millis);
     }
 
-    pub(super) fn fields(&mut self, key: &str, fields: &[KeyField<'_>]) {
+    pub(in crate::observe) fn fields(&mut self, key: &str, fields: &[KeyField<'_>]) {
         self.key(key);
         self.list(b"{}", fields, |o, (name, value)| {
             escape::json(o.0, name.as_bytes());
@@ -67,7 +67,7 @@ impl JsonWriter<'_> {
     }
 
     /// Writes `items` between two brackets.
-    pub(super) fn list<T>(
+    pub(in crate::observe) fn list<T>(
         &mut self,
         [open, close]: &[u8; 2],
         items: &[T],
@@ -83,7 +83,7 @@ impl JsonWriter<'_> {
         self.0.push(*close);
     }
 
-    pub(super) fn value(&mut self, value: &ScalarValue<'_>) {
+    pub(in crate::observe) fn value(&mut self, value: &ScalarValue<'_>) {
         match value {
             ScalarValue::Bytes(bytes) => escape::json(self.0, bytes),
             ScalarValue::Int(int) => integer(self.0, *int),
@@ -93,16 +93,21 @@ impl JsonWriter<'_> {
         }
     }
 
-    pub(super) fn null(&mut self) {
+    pub(in crate::observe) fn boolean(&mut self, key: &str, value: bool) {
+        self.key(key);
+        self.key(if value { "true" } else { "false" });
+    }
+
+    pub(in crate::observe) fn null(&mut self) {
         self.key("null");
     }
 }
 
-pub(super) fn integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
+pub(in crate::observe) fn integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-pub(super) fn address(out: &mut Vec<u8>, ip: IpAddr) {
+pub(in crate::observe) fn address(out: &mut Vec<u8>, ip: IpAddr) {
     out.push(b'"');
     match ip {
         IpAddr::V4(ip) => {
@@ -119,7 +124,7 @@ pub(super) fn address(out: &mut Vec<u8>, ip: IpAddr) {
 }
 
 /// Writes milliseconds with three decimals.
-pub(super) fn millis(out: &mut Vec<u8>, duration: Duration) {
+pub(in crate::observe) fn millis(out: &mut Vec<u8>, duration: Duration) {
     let (secs, micros) = (duration.as_secs(), duration.subsec_micros());
     if secs == 0 {
         integer(out, micros / 1000);
@@ -131,11 +136,11 @@ pub(super) fn millis(out: &mut Vec<u8>, duration: Duration) {
     three_digits(out, micros % 1000);
 }
 
-pub(super) fn three_digits(out: &mut Vec<u8>, number: u32) {
+pub(in crate::observe) fn three_digits(out: &mut Vec<u8>, number: u32) {
     out.extend([number / 100, number / 10 % 10, number % 10].map(|digit| b'0' + digit as u8));
 }
 
-pub(super) fn show(out: &mut Vec<u8>, value: impl Display) {
+pub(in crate::observe) fn show(out: &mut Vec<u8>, value: impl Display) {
     // Writing to a `Vec` cannot fail.
     let _ = write!(out, "{value}");
 }

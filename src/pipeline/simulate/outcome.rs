@@ -7,7 +7,7 @@ use crate::decision::{Action, Decision, Verdict};
 pub enum SimulatedOutcome {
     /// Forwarded by its route.
     Forward,
-    /// Forwarded, because a rule allows it.
+    /// Forwarded, because a rule or an exemption allows it.
     Allow,
     /// Forwarded after a delay.
     Delay,
@@ -47,6 +47,7 @@ impl SimulatedOutcome {
             }
             (_, Some(reason)) => Self::Refuse(reason),
             (Verdict::Divert { .. }, None) => Self::Divert,
+            (Verdict::Forward, None) if decision.is_exempt => Self::Allow,
             (Verdict::Forward, None) if did == Some(Action::Allow) => Self::Allow,
             (Verdict::Forward, None) if !decision.hold.is_zero() => Self::Delay,
             (Verdict::Forward, None) if !decision.tags.is_empty() => Self::Tag,

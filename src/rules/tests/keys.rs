@@ -98,7 +98,7 @@ fn a_displayed_key_is_readable_and_secrets_are_hashed() {
         .header("x-b", "b".repeat(300))
         .header("cookie", format!("x=1; y={}", "z".repeat(300)));
     let shown = describe(&key, &bytes(&key, &long).unwrap());
-    let expected = format!("\"{}\"…", "b".repeat(64));
+    let expected = format!(" {}… ", "b".repeat(64));
     assert!(shown.contains(&expected), "{shown}");
 }
 

@@ -3,6 +3,7 @@
 
 use super::StoreHandle;
 
+pub(super) mod administration;
 mod algorithms;
 mod bans;
 mod counting;

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::async_step::AsyncStep;
+use super::ban_mirror::BanMirror;
 use super::key_table::{BanNews, KeyTable};
 use crate::clock::Timestamp;
 use crate::rules::plan::{KeyStatus, RuleId, StepOp, StepResult};
@@ -40,6 +41,8 @@ pub(in crate::store) struct AsyncCounters {
     sync_interval: Duration,
     /// Whether the store cannot be reached, so that rules use their fallback.
     is_down: AtomicBool,
+    /// The index of bans, for listings.
+    mirror: BanMirror,
 }
 
 /// Keys to report. A key can be in both queues; the entry in the table says what is due.
@@ -70,6 +73,7 @@ impl AsyncCounters {
             is_used: AtomicBool::new(false),
             sync_interval,
             is_down: AtomicBool::new(false),
+            mirror: BanMirror::default(),
         }
     }
 
@@ -114,16 +118,19 @@ impl AsyncCounters {
         }
     }
 
-    /// Tells all nodes that a ban has ended early.
-    pub(in crate::store) fn announce_unban(&self, unban: UnbanEvent, now: Timestamp) {
-        let mut events = PackedEvents::default();
-        unban.pack(now, &mut events.bans);
+    /// The local copy of the index of bans.
+    pub(in crate::store) fn mirror(&self) -> &BanMirror {
+        &self.mirror
+    }
+
+    /// Tells all nodes of the changes that people have made.
+    pub(in crate::store) fn announce(&self, events: PackedEvents) {
         self.add_events(events);
         self.wake.notify_one();
     }
 
     /// Whether events wait to be appended.
-    pub(super) fn has_events(&self) -> bool {
+    pub(in crate::store) fn has_events(&self) -> bool {
         !self.events.lock().is_empty()
     }
 
@@ -316,6 +323,7 @@ impl AsyncCounters {
             }
             FleetEvent::Ban { .. } => {}
             FleetEvent::Unban(UnbanEvent { key, .. }) => self.remove(key),
+            FleetEvent::Exemptions => {}
         }
     }
 

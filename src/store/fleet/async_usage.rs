@@ -3,6 +3,8 @@
 use super::async_counters::AsyncCounters;
 use crate::clock::Timestamp;
 use crate::limit::{ChargeUnits, Limiter};
+use crate::rules::plan::RuleId;
+use crate::store::FillLevels;
 use crate::store::redis::FleetKey;
 
 // === impl AsyncCounters ===
@@ -24,6 +26,26 @@ impl AsyncCounters {
     pub(in crate::store) fn each_slot(&self, now: Timestamp, mut count: impl FnMut(u16)) {
         for shard in &self.shards {
             shard.lock().slots(now).for_each(&mut count);
+        }
+    }
+
+    /// Adds the keys of a rule to `levels`, with the units of the fleet as this node knows them.
+    pub(in crate::store) fn add_levels(
+        &self,
+        id: RuleId,
+        limiter: &Limiter,
+        now: Timestamp,
+        levels: &mut FillLevels,
+    ) {
+        for shard in &self.shards {
+            let mut table = shard.lock();
+            let live = table.entries();
+            let of_rule = live.filter(|entry| entry.slot == id.slot && !entry.has_expired(now));
+            let states: Vec<_> = of_rule.map(|entry| entry.state.clone()).collect();
+            drop(table);
+            for mut state in states {
+                levels.add(state.held(limiter, now), limiter);
+            }
         }
     }
 

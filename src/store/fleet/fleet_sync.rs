@@ -1,7 +1,7 @@
 //! Sends the reports of this node and reads the events of the fleet. One core of the process runs it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
@@ -10,12 +10,13 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::AsyncCounters;
 use crate::clock::{Clock, Timestamp};
-use crate::store::StoreError;
+use crate::rules::BanId;
 use crate::store::memory::MemoryStore;
 use crate::store::redis::{
-    FleetEvent, MAX_REPORTS, NameHash, PackedEvents, RedisLink, StreamPositions, SyncReply,
-    SyncReport, SyncSender,
+    FleetEvent, MAX_REPORTS, PackedEvents, RedisLink, StreamPositions, SyncReply, SyncReport,
+    SyncSender,
 };
+use crate::store::{BanEntry, StoreError};
 
 /// The number of calls with reports that are in flight at once.
 const MAX_CALLS: usize = 32;
@@ -42,6 +43,8 @@ struct SyncProgress {
     /// The connection to which the positions belong.
     generation: Cell<u64>,
     last_reply: Cell<Instant>,
+    /// Whether the exemptions of the fleet may have changed since they were read.
+    needs_exemptions: Cell<bool>,
 }
 
 // === impl FleetSync ===
@@ -63,6 +66,7 @@ impl<'a> FleetSync<'a> {
                 positions: RefCell::default(),
                 generation: Cell::new(link.generation()),
                 last_reply: Cell::new(clock.instant()),
+                needs_exemptions: Cell::new(true),
             },
         }
     }
@@ -101,6 +105,7 @@ impl<'a> FleetSync<'a> {
         let last = self.send_reports(is_regular).await;
         if is_regular || !last.is_empty() || self.counters.has_events() {
             self.exchange(last, false).await;
+            self.read_exemptions().await;
         }
     }
 
@@ -202,18 +207,55 @@ impl<'a> FleetSync<'a> {
         for (report, result) in reports.iter().zip(reply.results) {
             self.counters.finish_report(report, result, now);
         }
-        let mut unbanned: HashSet<(u64, NameHash)> = HashSet::new();
+        self.apply_changes(&reply.events);
         for event in reply.events {
-            if let FleetEvent::Unban(unban) = &event {
-                unbanned.insert((unban.key.identity, unban.shown));
-            }
             self.counters.learn(event, reply.at);
         }
-        if !unbanned.is_empty() {
-            self.local
-                .remove_bans(|ban| unbanned.contains(&(ban.id.identity, NameHash::of(&ban.key))));
-        }
         reply.packed_events
+    }
+
+    /// Applies what people have changed: ends bans, forgets bans that were replaced, and notes that exemptions have
+    /// changed.
+    fn apply_changes(&self, events: &[FleetEvent]) {
+        // The new end of a ban that was replaced. `None` for one that has ended.
+        let mut changed: HashMap<BanId, Option<Timestamp>> = HashMap::new();
+        for event in events {
+            match event {
+                FleetEvent::Unban(unban) => _ = changed.insert(unban.key.ban_id(), None),
+                FleetEvent::Ban { key, until, .. } if !changed.is_empty() => {
+                    let replaced = changed.get_mut(&key.ban_id());
+                    replaced.into_iter().for_each(|end| *end = Some(*until));
+                }
+                FleetEvent::Exemptions => self.progress.needs_exemptions.set(true),
+                FleetEvent::Ban { .. } | FleetEvent::Exhausted(..) => {}
+            }
+        }
+        if changed.is_empty() {
+            return;
+        }
+        let is_old = |ban: &BanEntry| {
+            let end = changed.get(&ban.ban_id);
+            end.is_some_and(|end| *end != Some(ban.until))
+        };
+        self.local.remove_bans(is_old);
+        let ended = changed.iter().filter(|(_, end)| end.is_none());
+        ended.for_each(|(id, _)| self.counters.mirror().remove(*id));
+    }
+
+    /// Reads the exemptions of the fleet if they may have changed.
+    async fn read_exemptions(&self) {
+        if !self.progress.needs_exemptions.replace(false) {
+            return;
+        }
+        match self.link.read_exemptions().await {
+            Ok(exemptions) => {
+                let now = self.store_time();
+                self.local.exemptions().replace_fleet(exemptions, now);
+            }
+            // A command that the server rejects now, it rejects until someone changes that.
+            Err(StoreError::Rejected) => {}
+            Err(_) => self.progress.needs_exemptions.set(true),
+        }
     }
 
     fn fail(&self, reports: &[SyncReport]) {
@@ -238,6 +280,7 @@ impl<'a> FleetSync<'a> {
         let generation = self.link.generation();
         if self.progress.generation.replace(generation) != generation {
             self.progress.positions.borrow_mut().reset();
+            self.progress.needs_exemptions.set(true);
         }
         let absence = self.clock.instant() - self.progress.last_reply.get();
         if absence >= EVENT_LIFETIME {

@@ -296,7 +296,7 @@ impl KeyEntry {
         self.expires = self.expires.max(end);
     }
 
-    fn has_expired(&self, now: Timestamp) -> bool {
+    pub(super) fn has_expired(&self, now: Timestamp) -> bool {
         u64::from(self.expires) <= now.as_secs()
     }
 

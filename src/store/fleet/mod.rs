@@ -7,6 +7,7 @@
 mod async_counters;
 mod async_step;
 mod async_usage;
+mod ban_mirror;
 mod fleet_sync;
 mod key_table;
 

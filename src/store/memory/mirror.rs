@@ -2,14 +2,16 @@
 //! already known needs no call.
 
 use super::bans::BanRecord;
+use super::hash::KeyHash;
 use super::step_run::StepRun;
-use super::{MemoryStore, SHOWN};
+use super::{MemoryStore, shown};
 use crate::clock::Timestamp;
 use crate::limit::{Limiter, ShareRatio};
+use crate::rules::BanId;
 use crate::rules::plan::{
     BanLength, KeyStatus, Plan, PlanResult, RuleId, Step, StepOp, StepResult,
 };
-use crate::store::BanEntry;
+use crate::store::{BanAuthor, BanEntry};
 
 impl MemoryStore {
     /// Charges what a remote store has charged for `plan`, and learns the bans that it has reported.
@@ -111,24 +113,33 @@ impl MemoryStore {
         let counts = matches!(step.ban, BanLength::Escalating(_));
         let ban = BanEntry {
             id: step.id,
+            ban_id: BanId::of(step.id, key),
             key: shown(key),
             until,
             offence,
+            since: now,
+            by: BanAuthor::Rule,
+            is_shared: true,
         };
-        let hash = self.hasher.hash(ban.id.identity, key);
-        if !self.ban_room.take() && !self.free_ban(now, Some(hash)) {
-            return;
-        }
-        let shard = self.shard(hash.tag);
-        let mut data = shard.held.lock();
-        let replaced = data.bans.remove_key(hash);
         let learned = BanRecord {
             ban,
             began: now,
             counts,
-            is_learned: true,
         };
-        data.bans.add(hash, learned);
+        let hash = self.hasher.hash(step.id.identity, key);
+        self.put_ban(hash, learned, now);
+    }
+
+    /// Bans the key with this hash, instead of its ban or past offence, and clears its counter. Returns `false` if
+    /// other threads use all of the capacity for bans.
+    pub(super) fn put_ban(&self, hash: KeyHash, record: BanRecord, now: Timestamp) -> bool {
+        if !self.ban_room.take() && !self.free_ban(now, Some(hash)) {
+            return false;
+        }
+        let shard = self.shard(hash.tag);
+        let mut data = shard.held.lock();
+        let replaced = data.bans.remove_key(hash);
+        data.bans.add(hash, record);
         let spot = data.table.find(hash.tag);
         // Leases stay: their requests are in flight.
         let holds_leases = spot.is_some_and(|spot| data.holds_leases(spot));
@@ -138,11 +149,16 @@ impl MemoryStore {
         shard.publish(&data.bans);
         drop(data);
         self.ban_room.give(replaced);
+        true
     }
 
     /// Ends the ban of a key.
     pub fn unban(&self, id: RuleId, key: &[u8]) {
-        let hash = self.hasher.hash(id.identity, key);
+        self.remove_hash(self.hasher.hash(id.identity, key));
+    }
+
+    /// Ends the ban of the key with this hash, and forgets its offences.
+    pub(super) fn remove_hash(&self, hash: KeyHash) {
         let shard = self.shard(hash.tag);
         let mut data = shard.held.lock();
         let removed = data.bans.remove_key(hash);
@@ -161,9 +177,4 @@ impl MemoryStore {
         }
         self.banned(shard, &mut data.bans, hash.whole(), now)
     }
-}
-
-/// The part of a banned key that is kept for listings.
-fn shown(key: &[u8]) -> Box<[u8]> {
-    key.get(..SHOWN).unwrap_or(key).into()
 }

@@ -15,25 +15,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use self::administer::RemovedBans;
 use self::bans::{BanRecord, NextExpiries, ShardBans};
 use self::bucket::PLACES;
 use self::capacity::{MemoryBudgets, SlotCapacity};
 use self::hash::{KeyHasher, KeyTag};
 use self::shard_data::ShardData;
 use self::sync::{AtomicU64, Mutex};
-use super::async_mode::held_units;
+use super::exemptions::ExemptionTable;
 use super::{BanEntry, EvictionCounts, NO_KEY, StoreBounds};
 use crate::clock::Timestamp;
 use crate::limit::concurrency::{KeyLeases, LEASE_LIFETIME};
-use crate::limit::{ChargeUnits, Counter, Limiter, State};
+use crate::limit::{ChargeUnits, Counter, Limiter};
 use crate::rules::plan::{HeldLeases, LeasedCounter, RuleId};
 use crate::rules::registry::RuleRegistry;
 
+mod administer;
 mod bans;
 mod bucket;
 mod capacity;
 mod execute;
 mod hash;
+mod inspect;
 mod mirror;
 mod saved;
 mod shard_data;
@@ -75,6 +78,10 @@ pub struct MemoryStore {
     budgets: MemoryBudgets,
     counters_evicted: AtomicU64,
     bans_evicted: AtomicU64,
+    /// The addresses that pass all rules.
+    exemptions: ExemptionTable,
+    /// The newest bans that a person has removed, so that they can be restored.
+    removed: Mutex<RemovedBans>,
 }
 
 /// A subset of the keys, on separate cache lines.
@@ -103,16 +110,23 @@ impl MemoryStore {
                 .map(|_| Shard::new(buckets.div_ceil(shards)))
                 .collect(),
             counter_room: SlotCapacity::of(max_keys),
-            ban_room: SlotCapacity::of((max_keys / 4).max(1)),
+            ban_room: SlotCapacity::of(bounds.max_bans()),
             budgets: MemoryBudgets::of(bounds.max_log_bytes),
             counters_evicted: AtomicU64::new(0),
             bans_evicted: AtomicU64::new(0),
+            exemptions: ExemptionTable::default(),
+            removed: Mutex::new(RemovedBans::default()),
         }
     }
 
     /// The maximum number of keys.
     pub fn max_keys(&self) -> usize {
         self.counter_room.max()
+    }
+
+    /// The addresses that pass all rules.
+    pub fn exemptions(&self) -> &ExemptionTable {
+        &self.exemptions
     }
 
     /// See [`super::Store::keyed`].
@@ -181,17 +195,18 @@ impl MemoryStore {
         ended.into_iter().map(|(_, count)| count).collect()
     }
 
-    /// Removes all bans and past offences for which `is_ended` returns `true`.
-    pub fn remove_bans(&self, is_ended: impl Fn(&BanEntry) -> bool) {
-        self.remove_records(|record| is_ended(&record.ban));
+    /// Removes all bans and past offences for which `is_ended` returns `true`. Returns the number of bans.
+    pub fn remove_bans(&self, is_ended: impl Fn(&BanEntry) -> bool) -> usize {
+        self.remove_records(|record| is_ended(&record.ban))
     }
 
     /// Removes all bans and past offences that a remote store has reported, and keeps those of this process.
     pub fn forget_learned_bans(&self) {
-        self.remove_records(|record| record.is_learned);
+        self.remove_records(|record| record.ban.is_shared);
     }
 
-    fn remove_records(&self, is_removed: impl Fn(&BanRecord) -> bool) {
+    fn remove_records(&self, is_removed: impl Fn(&BanRecord) -> bool) -> usize {
+        let mut bans = 0;
         for shard in &self.shards {
             let mut held = shard.held.lock();
             if held.bans.is_empty() {
@@ -201,7 +216,9 @@ impl MemoryStore {
             shard.publish(&held.bans);
             drop(held);
             self.ban_room.give(removed.live.len() + removed.past);
+            bans += removed.live.len();
         }
+        bans
     }
 
     /// See [`super::Store::keys`].
@@ -217,18 +234,7 @@ impl MemoryStore {
 
     /// See [`super::Store::usage`].
     pub fn usage(&self, id: RuleId, limiter: &Limiter, now: Timestamp) -> ChargeUnits {
-        let tag = self.hasher.hash(id.identity, NO_KEY).tag;
-        let data = self.shard(tag).held.lock();
-        let entry = data.table.find(tag).map(|spot| data.table.entry(spot));
-        let Some(entry) = entry.filter(|entry| entry.expires > second(now)) else {
-            return ChargeUnits::default();
-        };
-        let large = entry.handle().map(|handle| data.large.get(handle as usize));
-        let mut counter = match large {
-            Some(large) => large.cloned().unwrap_or(Counter::Words(State::default())),
-            None => Counter::Words(entry.state),
-        };
-        held_units(limiter, &mut counter, now)
+        self.units(id, limiter, NO_KEY, now)
     }
 
     /// See [`super::Store::evictions`].
@@ -241,10 +247,7 @@ impl MemoryStore {
 
     /// See [`super::Store::bans`].
     pub fn bans(&self, now: Timestamp) -> Vec<BanEntry> {
-        let mut bans = Vec::new();
-        for shard in &self.shards {
-            bans.extend(shard.held.lock().bans.live(now));
-        }
+        let mut bans = self.list_bans(None, now);
         bans.sort_by_key(|ban| ban.until);
         bans
     }
@@ -289,6 +292,11 @@ impl Shard {
         self.first_live.store(live, Ordering::Relaxed);
         self.first_past.store(past, Ordering::Relaxed);
     }
+}
+
+/// The part of a banned key that is kept for listings.
+fn shown(key: &[u8]) -> Box<[u8]> {
+    key.get(..SHOWN).unwrap_or(key).into()
 }
 
 /// Converts `now` to whole seconds.

@@ -54,6 +54,9 @@ impl MemoryStore {
         let mut writer = RecordWriter::new(out, &header)?;
         let mut rules = rules.iter().cloned().map(SavedRecord::Rule);
         rules.try_for_each(|rule| writer.add(&rule))?;
+        for exemption in self.exemptions.list(now) {
+            writer.add(&SavedRecord::Exemption(exemption))?;
+        }
         for shard in &self.shards {
             let mut copy = shard.held.lock().copy(now);
             copy.sort_unstable_by_key(SavedRecord::order);
@@ -87,13 +90,16 @@ impl MemoryStore {
             shard.held.lock().table.allow(header.longest);
         }
         let mut rules = RestoredRules::default();
+        let mut exemptions = Vec::new();
         while let Some(record) = reader.next()? {
             match record {
                 SavedRecord::Rule(rule) => rules.add(rule, &ids),
                 SavedRecord::Ban(ban) => rules.restore_ban(ban, self, now),
                 SavedRecord::Counter(counter) => rules.restore_counter(counter, self, now),
+                SavedRecord::Exemption(exemption) => exemptions.push(exemption),
             }
         }
+        self.exemptions.replace(exemptions, now);
         self.catch_up(now);
         let counters = self.keys(now).into_iter().map(|(_, count)| count).sum();
         let restored = rules.restored(counters, self.bans(now).len());

@@ -11,11 +11,12 @@ use super::shard_data::ShardData;
 use super::step_run::{NoBanCapacity, StepRun};
 use super::sync::yield_now;
 use super::table::EntrySlot;
-use super::{MemoryStore, SHOWN, Shard};
+use super::{MemoryStore, Shard, shown};
 use crate::clock::Timestamp;
 use crate::limit::{CounterReading, CounterShape};
+use crate::rules::BanId;
 use crate::rules::plan::{BanLength, KeyStatus, StepResult};
-use crate::store::BanEntry;
+use crate::store::{BanAuthor, BanEntry};
 
 impl MemoryStore {
     /// Frees capacity for a ban and leaves it taken, for the caller. Evicts ended bans first, then the past
@@ -137,15 +138,18 @@ impl StepRun<'_> {
         let before = if counts { past } else { 0 };
         let ban = BanEntry {
             id: self.step.id,
-            key: key.get(..SHOWN).unwrap_or(key).into(),
+            ban_id: BanId::of(self.step.id, key),
+            key: shown(key),
             until: self.now.plus(self.step.ban.length(before)),
             offence: before.saturating_add(1),
+            since: self.now,
+            by: BanAuthor::Rule,
+            is_shared: false,
         };
         BanRecord {
             ban,
             began: self.now,
             counts,
-            is_learned: false,
         }
     }
 }

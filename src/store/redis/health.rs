@@ -35,6 +35,8 @@ pub struct StoreHealth {
     round_trips: [AtomicU64; ROUND_TRIP_BOUNDS.len() + 1],
     round_trip_micros: AtomicU64,
     last_failure: AtomicU64,
+    /// The number of the last error, plus one. 0 without an error.
+    last_error: AtomicUsize,
     open_breakers: AtomicUsize,
     /// The servers of a Cluster that have failed, each with the number of cores for which it has. Locked only when a
     /// server fails or recovers, and to show the state.
@@ -54,6 +56,7 @@ impl StoreHealth {
             count.fetch_add(1, Ordering::Relaxed);
         }
         self.last_failure.store(now.as_nanos(), Ordering::Relaxed);
+        self.last_error.store(error as usize + 1, Ordering::Relaxed);
     }
 
     /// Counts a call that succeeded.
@@ -138,6 +141,12 @@ impl StoreHealth {
         } else {
             StoreState::Ok
         }
+    }
+
+    /// The newest error. `None` if no call has failed.
+    pub fn last_error(&self) -> Option<StoreError> {
+        let number = self.last_error.load(Ordering::Relaxed).checked_sub(1)?;
+        StoreError::ALL.get(number).copied()
     }
 
     /// The failed calls since the start, by kind.

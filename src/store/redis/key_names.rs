@@ -9,9 +9,9 @@ use std::hash::{Hash, Hasher};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sha2::{Digest as _, Sha256};
 
 use crate::rules::plan::RuleId;
+use crate::rules::{BanId, KeyDigest};
 
 /// The version of the records. A gateway never reads the records of another version.
 const RECORD_VERSION: &str = "1";
@@ -24,6 +24,9 @@ const LOG_SUFFIX: &[u8] = b":log";
 
 /// The suffix of a sorted set of leases.
 const LEASES_SUFFIX: &[u8] = b":leases";
+
+/// The suffix of the hash of what is known of the bans of a rule.
+const KNOWN_SUFFIX: &[u8] = b":known";
 
 /// The names of all keys with one prefix.
 #[derive(Clone, Debug)]
@@ -75,6 +78,21 @@ impl KeyNames {
             .map(|name| format!("{}{{fleet}}{name}", self.prefix).into_bytes())
     }
 
+    /// The names of the index of the bans of a rule: the sorted set of their ends, and the hash of what is known of
+    /// each. The indexes of all rules share a Cluster slot.
+    pub(super) fn index(&self, identity: u64) -> [Vec<u8>; 2] {
+        let mut rule = [0; 11];
+        encode(&identity.to_be_bytes(), &mut rule);
+        let ends = [self.prefix.as_bytes(), b"{bans}", &rule].concat();
+        let known = [&ends[..], KNOWN_SUFFIX].concat();
+        [ends, known]
+    }
+
+    /// The name of the hash of exemptions.
+    pub(super) fn exemptions(&self) -> Vec<u8> {
+        format!("{}{{exemptions}}", self.prefix).into_bytes()
+    }
+
     /// The name of the list of a `sliding_log` whose record is `record`.
     pub(super) fn log(record: &[u8]) -> Vec<u8> {
         [record, LOG_SUFFIX].concat()
@@ -91,16 +109,11 @@ impl KeyNames {
 impl NameHash {
     /// Hashes a counter key.
     pub(in crate::store) fn of(key: &[u8]) -> Self {
-        let digest = Sha256::digest(key);
-        let mut hash = [0; HASH_BYTES];
-        for (byte, digested) in hash.iter_mut().zip(digest) {
-            *byte = digested;
-        }
-        Self(hash)
+        Self(KeyDigest::of(key).0)
     }
 
     /// The bytes of the hash.
-    pub(super) fn to_bytes(self) -> [u8; HASH_BYTES] {
+    pub(in crate::store) fn to_bytes(self) -> [u8; HASH_BYTES] {
         self.0
     }
 
@@ -133,6 +146,19 @@ impl FleetKey {
             identity: id.identity,
             hash: NameHash::of(key),
         }
+    }
+
+    /// The counter of the key with the ban `id`, which is one of the rule with this identity.
+    pub(in crate::store) fn of_ban(identity: u64, id: BanId) -> Self {
+        Self {
+            identity,
+            hash: NameHash(id.key_digest(identity).0),
+        }
+    }
+
+    /// The id of a ban of the key.
+    pub(in crate::store) fn ban_id(&self) -> BanId {
+        BanId::of_digest(self.identity, KeyDigest(self.hash.0))
     }
 
     /// An index of at most `mask`, which is one less than a power of two. Other parts of the hash choose a slot

@@ -38,6 +38,7 @@ const TOO_SLOW: &str = "the store does not reply in time";
 /// Why a store is not used: what it sends is not a reply to the call.
 const INVALID_REPLY: &str = "the store sent an invalid reply";
 
+mod admin;
 mod by_key;
 mod cluster_nodes;
 mod failures;

@@ -16,6 +16,7 @@ use crate::limit::Limiter;
 use crate::rules::plan::{Plan, PlanResult};
 
 pub mod address;
+mod ban_index;
 mod connector;
 mod decode;
 mod encode;
@@ -30,7 +31,9 @@ mod sync_reply;
 
 pub(super) use key_names::{FleetKey, NameHash};
 pub(super) use link::RedisLink;
-pub(super) use sync_call::{MAX_REPORTS, PackedEvents, SyncReport, SyncSender, UnbanEvent};
+pub(super) use sync_call::{
+    BanEvent, MAX_REPORTS, PackedEvents, SyncReport, SyncSender, UnbanEvent, pack_exemptions_event,
+};
 pub(super) use sync_reply::{FleetEvent, ReportResult, StreamPositions, SyncReply};
 
 #[cfg(test)]
@@ -58,7 +61,7 @@ pub fn read_sync_reply(parts: [&[u8]; 3], limiter: &Limiter) -> Option<Vec<Fleet
     });
     let announced = reply.events.into_iter().filter_map(|event| match event {
         FleetEvent::Exhausted(_, view) => Some(view),
-        FleetEvent::Ban { .. } | FleetEvent::Unban(_) => None,
+        FleetEvent::Ban { .. } | FleetEvent::Unban(_) | FleetEvent::Exemptions => None,
     });
     Some(merged.chain(announced).collect())
 }
@@ -109,6 +112,7 @@ pub(super) struct RedisStore {
     plan: LuaScript,
     renew: LuaScript,
     sync: LuaScript,
+    index: LuaScript,
     /// Whether scripts take the time from their arguments, so that tests can set it.
     has_manual_time: bool,
     pub(super) health: StoreHealth,
@@ -139,6 +143,7 @@ impl RedisStore {
             plan: LuaScript::plan(),
             renew: LuaScript::renew(),
             sync: LuaScript::sync(),
+            index: LuaScript::index(),
             has_manual_time: false,
             health: StoreHealth::default(),
         }

@@ -21,6 +21,9 @@ const SYNC: &str = concat!(
 /// Renews leases.
 const RENEW: &str = include_str!("renew.lua");
 
+/// Changes the index of bans.
+const INDEX: &str = include_str!("ban_index.lua");
+
 /// A script with its hash.
 pub(super) struct LuaScript {
     source: String,
@@ -43,6 +46,11 @@ impl LuaScript {
     /// Merges reports and exchanges events.
     pub(super) fn sync() -> Self {
         Self::new(SYNC)
+    }
+
+    /// Changes the index of bans.
+    pub(super) fn index() -> Self {
+        Self::new(INDEX)
     }
 
     /// A call of the script by its hash, which the server may not know.
@@ -142,7 +150,12 @@ mod tests {
 
     #[test]
     fn no_constant_is_left_in_a_script() {
-        for script in [LuaScript::plan(), LuaScript::renew(), LuaScript::sync()] {
+        for script in [
+            LuaScript::plan(),
+            LuaScript::renew(),
+            LuaScript::sync(),
+            LuaScript::index(),
+        ] {
             let code = script
                 .source
                 .lines()

@@ -24,8 +24,11 @@ const FLEET_EVENTS: u32 = 1_024;
 const EXCHANGES: u8 = 1;
 const LEAVES: u8 = 2;
 
-/// The kind of an event. sync.lua writes the other two.
+/// The kinds of events. sync.lua writes the first one too, and the kind 1.
+pub(super) const BAN_EVENT: u8 = 2;
 pub(super) const UNBAN_EVENT: u8 = 3;
+/// Older gateways skip it.
+pub(super) const EXEMPTIONS_EVENT: u8 = 4;
 
 /// A report of one key.
 #[derive(Clone, Debug)]
@@ -54,6 +57,15 @@ pub(in crate::store) struct UnbanEvent {
     pub(in crate::store) key: FleetKey,
     /// The hash of the part of the key that listings show. A node finds the ban in its own table by it.
     pub(in crate::store) shown: NameHash,
+}
+
+/// The start of a ban by hand, for all nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) struct BanEvent {
+    pub(in crate::store) key: FleetKey,
+    pub(in crate::store) until: Timestamp,
+    /// The ordinal of the offence, counted from 1.
+    pub(in crate::store) offence: u32,
 }
 
 /// Packed events, for a call that appends them.
@@ -150,6 +162,30 @@ impl UnbanEvent {
         push(packed, at.as_micros(), 7);
         packed.extend_from_slice(&shown);
     }
+}
+
+// === impl BanEvent ===
+
+impl BanEvent {
+    /// Appends the packed event, which happened at `at`.
+    pub(in crate::store) fn pack(&self, at: Timestamp, packed: &mut Vec<u8>) {
+        let key = self.key.to_bytes();
+        packed.push(BAN_EVENT);
+        push(packed, (key.len() + 7 + 7 + 2) as u64, 2);
+        packed.extend_from_slice(&key);
+        push(packed, at.as_micros(), 7);
+        push(packed, self.until.as_micros(), 7);
+        push(packed, u64::from(self.offence.min(u16::MAX.into())), 2);
+    }
+}
+
+/// Appends the event that the exemptions of the fleet have changed at `at`. It has the form of every event, with a key
+/// that means nothing.
+pub(in crate::store) fn pack_exemptions_event(at: Timestamp, packed: &mut Vec<u8>) {
+    packed.push(EXEMPTIONS_EVENT);
+    push(packed, (FleetKey::BYTES + 7) as u64, 2);
+    packed.extend_from_slice(&[0; FleetKey::BYTES]);
+    push(packed, at.as_micros(), 7);
 }
 
 fn pack_report(packed: &mut Vec<u8>, report: &SyncReport, fleet: &FleetInfo) {

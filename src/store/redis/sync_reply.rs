@@ -5,14 +5,13 @@ use redis::Value;
 use super::decode::{BadReply, number};
 use super::encode::NEVER;
 use super::key_names::{FleetKey, NameHash};
-use super::sync_call::{PackedEvents, UNBAN_EVENT, UnbanEvent};
+use super::sync_call::{BAN_EVENT, EXEMPTIONS_EVENT, PackedEvents, UNBAN_EVENT, UnbanEvent};
 use crate::clock::Timestamp;
 use crate::limit::slices::SubWindows;
 use crate::limit::{Algorithm, Counter, Limiter, ShareCounter};
 use crate::store::async_mode::FleetView;
 
 const EXHAUSTED_EVENT: u8 = 1;
-const BAN_EVENT: u8 = 2;
 
 /// What the store returned to a sync call.
 #[derive(Debug, Default)]
@@ -64,10 +63,12 @@ pub(in crate::store) enum FleetEvent {
     },
     /// A ban has ended early.
     Unban(UnbanEvent),
+    /// The exemptions of the fleet have changed.
+    Exemptions,
 }
 
 /// Bytes that are read from the front.
-struct ByteReader<'a>(&'a [u8]);
+pub(super) struct ByteReader<'a>(&'a [u8]);
 
 /// Reads a reply to a call with reports for `limiters`. `None` means that the deadline had passed and nothing was done.
 pub(super) fn decode(
@@ -152,7 +153,11 @@ impl StreamPositions {
 // === impl ByteReader ===
 
 impl<'a> ByteReader<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(taken)
@@ -164,11 +169,11 @@ impl<'a> ByteReader<'a> {
         Some(taken)
     }
 
-    fn byte(&mut self) -> Option<u8> {
+    pub(super) fn byte(&mut self) -> Option<u8> {
         self.chunk::<1>().map(|[byte]| *byte)
     }
 
-    fn number(&mut self, width: usize) -> Option<u64> {
+    pub(super) fn number(&mut self, width: usize) -> Option<u64> {
         self.take(width).map(number)
     }
 
@@ -176,7 +181,7 @@ impl<'a> ByteReader<'a> {
         self.chunk().map(|bytes| u32::from_le_bytes(*bytes))
     }
 
-    fn time(&mut self) -> Option<Timestamp> {
+    pub(super) fn time(&mut self) -> Option<Timestamp> {
         let micros = self.number(7)?;
         (micros < NEVER).then(|| Timestamp::from_micros(micros))
     }
@@ -194,7 +199,7 @@ impl<'a> ByteReader<'a> {
         )))
     }
 
-    fn offence(&mut self) -> Option<u32> {
+    pub(super) fn offence(&mut self) -> Option<u32> {
         u32::try_from(self.number(2)?).ok()
     }
 
@@ -252,6 +257,7 @@ impl<'a> ByteReader<'a> {
                 key,
                 shown: NameHash::from_bytes(self.chunk()?),
             }),
+            EXEMPTIONS_EVENT => FleetEvent::Exemptions,
             _ => return None,
         })
     }

@@ -240,7 +240,11 @@ fn a_tunnel_keeps_its_slot_until_it_closes() {
         wire.send(b"ping");
         assert_eq!(wire.exactly(4), b"ping");
         is_taken(&gateway);
-        gateway.gateway().reloader().reload().unwrap();
+        gateway
+            .gateway()
+            .reloader()
+            .reload(lockgate::gateway::ReloadTrigger::Signal)
+            .unwrap();
         is_taken(&gateway);
         drop(wire);
         wait_until_free(&gateway);

@@ -78,7 +78,7 @@ fn set_color_scheme(browser: &Browser, scheme: &str) {
 
 /// Runs axe-core (`$LOCKGATE_AXE`) on the page. Without it, only the other checks count.
 #[track_caller]
-fn breaks_no_rule_of_axe(browser: &Browser) {
+pub fn breaks_no_rule_of_axe(browser: &Browser) {
     let Some(path) = std::env::var_os("LOCKGATE_AXE") else {
         return;
     };

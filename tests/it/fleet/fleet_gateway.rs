@@ -137,7 +137,7 @@ impl FleetGateway {
 
     /// Requests a path of the admin port.
     pub fn admin(&self, path: &str) -> Answer {
-        Client::plain(self.process.admin()).get(path).send()
+        Client::admin(self.process.admin()).get(path).send()
     }
 
     /// The value of a series. `None` if there is none.

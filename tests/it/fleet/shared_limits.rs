@@ -182,6 +182,12 @@ fn a_known_ban_needs_no_call() {
         let series = "lockgate_store_roundtrip_seconds_count";
         gateway.metric(series).unwrap()
     };
+    // The ban is added to the list of the fleet's bans behind the response.
+    wait_until("no call follows the first requests", || {
+        let before = calls();
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        calls() == before
+    });
     let before = calls();
     gateway.all_are("/ban", 20, 429);
     assert_eq!(calls(), before);

@@ -53,6 +53,11 @@ impl Client {
         }
     }
 
+    /// Speaks to an admin port on this machine.
+    pub fn admin(address: SocketAddr) -> Self {
+        Self::plain(address).header("host", &address.to_string())
+    }
+
     /// Speaks HTTP/1.1 over TLS with the usual cipher suites.
     pub fn tls(address: SocketAddr) -> Self {
         Self::plain(address).suites(usize::MAX)
@@ -125,6 +130,12 @@ impl Client {
     /// POST.
     pub fn post(self, target: &str) -> Self {
         self.method("POST", target)
+    }
+
+    /// Sends JSON.
+    pub fn json(self, body: &str) -> Self {
+        self.header("content-type", "application/json")
+            .body(body.as_bytes())
     }
 
     /// Any method.

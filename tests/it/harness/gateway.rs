@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use lockgate::clock::{Clock, ManualClock, Timestamp};
-use lockgate::gateway::{Gateway, InheritedSockets, RejectedConfig};
+use lockgate::gateway::{Gateway, InheritedSockets, RejectedConfig, ReloadTrigger};
 use lockgate::observe::LogHandle;
 
 use super::{Client, Folder, Origin};
@@ -113,7 +113,8 @@ impl Running {
     pub fn reload_whole(&self, config: &str) -> Result<(), RejectedConfig> {
         let config = fill(config, &self.origin);
         self.folder.write("gateway.toml", config);
-        self.gateway().reloader().reload()
+        let reloader = self.gateway().reloader();
+        reloader.reload(ReloadTrigger::Signal).map(drop)
     }
 
     /// Moves the clock forward.

@@ -42,7 +42,11 @@ fn bytes_flow_in_both_directions() {
             for message in [&b"one"[..], b"GET / HTTP/1.1\r\n\r\n", &noise] {
                 socket.say(message);
                 assert!(socket.hear(message.len()).await == message);
-                gateway.gateway().reloader().reload().unwrap();
+                gateway
+                    .gateway()
+                    .reloader()
+                    .reload(lockgate::gateway::ReloadTrigger::Signal)
+                    .unwrap();
             }
             // The connection has room for others meanwhile.
             let mut second = talk.socket("/chat").await;
@@ -232,7 +236,11 @@ fn a_tunnel_keeps_its_slot_until_it_closes() {
             let mut socket = talk.socket("/chat").await;
             assert_eq!(socket.hear(5).await, b"first");
             assert_eq!(status(), 429);
-            gateway.gateway().reloader().reload().unwrap();
+            gateway
+                .gateway()
+                .reloader()
+                .reload(lockgate::gateway::ReloadTrigger::Signal)
+                .unwrap();
             assert_eq!(status(), 429);
             socket.end();
             assert_eq!(socket.hear(1).await, b"");

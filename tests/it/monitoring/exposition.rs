@@ -112,7 +112,7 @@ impl MonitoredGateway {
 
     /// The metrics as text.
     pub fn scrape(&self) -> String {
-        let answer = Client::plain(self.process.admin()).get("/metrics").send();
+        let answer = Client::admin(self.process.admin()).get("/metrics").send();
         assert_eq!(answer.status, 200);
         answer.text()
     }

@@ -71,7 +71,7 @@ impl Site {
     }
 
     fn counted(&self, series: &str) -> bool {
-        let answer = Client::plain(self.process.admin()).get("/metrics").send();
+        let answer = Client::admin(self.process.admin()).get("/metrics").send();
         answer.text().contains(&format!("lockgate_{series}\n"))
     }
 }

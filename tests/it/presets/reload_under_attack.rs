@@ -63,7 +63,7 @@ fn send_until(has_ended: &AtomicBool, send: impl Fn(usize) -> u16) -> Vec<u16> {
 
 /// The failures that the rule with a limit per day has counted.
 fn failures(gateway: &Process) -> String {
-    let metrics = Client::plain(gateway.admin()).get("/metrics").send().text();
+    let metrics = Client::admin(gateway.admin()).get("/metrics").send().text();
     let series = "lockgate_rule_count{rule=\"login/ceiling\"} ";
     let mut lines = metrics.lines();
     let value = lines.find_map(|line| line.strip_prefix(series));

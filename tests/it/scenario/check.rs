@@ -16,7 +16,7 @@ impl Step {
         match (reloaded, &self.reload_error) {
             (Ok(()), None) => Ok(()),
             (Ok(()), Some(_)) => Err("the reload was not refused".into()),
-            (Err(refused), Some(text)) => within(&refused.0, text, "the refusal"),
+            (Err(refused), Some(text)) => within(&refused.text, text, "the refusal"),
             (Err(refused), None) => Err(format!("the reload was refused: {refused}")),
         }
     }

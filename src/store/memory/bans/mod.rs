@@ -7,12 +7,15 @@
 //! A ban records when it began, so that it never lasts longer than its length from now, even if the clock is set
 //! back.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use self::by_expiry::BansByExpiry;
 use super::hash::KeyHash;
 use super::saved::SavedBan;
 use crate::clock::Timestamp;
+use crate::rules::BanId;
+use crate::rules::plan::RuleId;
 use crate::store::BanEntry;
 
 mod by_expiry;
@@ -46,13 +49,11 @@ pub(super) struct BanRecord {
     pub(super) began: Timestamp,
     /// Whether its rule escalates, so that the ban counts after its end.
     pub(super) counts: bool,
-    /// Whether a remote store has reported the ban, and this process has not started it.
-    pub(super) is_learned: bool,
 }
 
 /// The result of [`ShardBans::remove`].
 #[derive(Debug)]
-pub(super) struct RemovedBans {
+pub(super) struct ExtractedBans {
     pub(super) live: Vec<BanEntry>,
     /// The number of removed past offences.
     pub(super) past: usize,
@@ -148,14 +149,26 @@ impl ShardBans {
     }
 
     /// Removes the bans and offences for which `unwanted` returns `true`. Their capacity stays taken.
-    pub(super) fn remove(&mut self, unwanted: impl Fn(&BanRecord) -> bool) -> RemovedBans {
+    pub(super) fn remove(&mut self, unwanted: impl Fn(&BanRecord) -> bool) -> ExtractedBans {
         let live = self.live.extract(&unwanted);
         let past = self.past.extract(&unwanted);
         self.note();
-        RemovedBans {
+        ExtractedBans {
             past: past.len(),
             live: live.into_iter().map(|live| live.ban).collect(),
         }
+    }
+
+    /// Returns the ban with this id that is in force at `now`, with the complete hash of its key. Reads all bans.
+    pub(super) fn find(&self, id: BanId, now: Timestamp) -> Option<(u128, &BanRecord)> {
+        let mut bans = self.live.entries();
+        bans.find(|(_, live)| live.ban.ban_id == id && live.ban.until > now)
+    }
+
+    /// Returns the ban or the past offence of `key`.
+    pub(super) fn record(&self, key: KeyHash) -> Option<&BanRecord> {
+        let key = key.whole();
+        self.live.get(key).or_else(|| self.past.get(key))
     }
 
     /// Removes the ban and the offence of `key`. Returns how many there were; their capacity stays taken.
@@ -163,6 +176,19 @@ impl ShardBans {
         let removed = usize::from(self.live.remove(key)) + usize::from(self.past.remove(key));
         self.note();
         removed
+    }
+
+    /// Returns the number of bans of a rule that are in force at `now`. Reads all bans.
+    pub(super) fn count_live(&self, id: RuleId, now: Timestamp) -> usize {
+        let of_rule = |live: &&BanRecord| live.ban.id == id && live.ban.until > now;
+        self.live.iter().filter(of_rule).count()
+    }
+
+    /// Adds the number of bans in force at `now` to the count of each rule. Reads all bans.
+    pub(super) fn add_live(&self, now: Timestamp, counts: &mut HashMap<RuleId, usize>) {
+        for live in self.live.iter().filter(|live| live.ban.until > now) {
+            *counts.entry(live.ban.id).or_default() += 1;
+        }
     }
 
     /// Returns the bans in force at `now`.

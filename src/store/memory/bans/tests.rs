@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::rules::plan::RuleId;
+use crate::rules::{BanId, KeyDigest};
+use crate::store::BanAuthor;
 use crate::store::memory::hash::KeyHasher;
 
 /// Bans of keys that are known by a number.
@@ -28,17 +30,16 @@ impl Case {
                 identity: 1,
                 slot: 1,
             },
+            ban_id: BanId::of_digest(1, KeyDigest::of(&[key])),
             key: [key].into(),
             until: at(until),
+            since: at(began),
+            by: BanAuthor::Rule,
+            is_shared: false,
             offence: self.bans.past(self.key(key)).unwrap_or(0) + 1,
         };
         let began = at(began);
-        let sentence = BanRecord {
-            ban,
-            began,
-            counts,
-            is_learned: false,
-        };
+        let sentence = BanRecord { ban, began, counts };
         self.bans.add(self.key(key), sentence);
     }
 

@@ -8,6 +8,7 @@ use super::bans::BanRecord;
 use crate::clock::Timestamp;
 use crate::limit::{ShareCounter, State};
 use crate::rules::registry::RegisteredRule;
+use crate::store::ExemptionEntry;
 
 mod read;
 mod write;
@@ -22,7 +23,9 @@ pub(super) use write::RecordWriter;
 const MAGIC: [u8; 8] = *b"lockgate";
 /// The format version. It changes with every change of a record, of the meaning of a limiter's words and of the
 /// key hash.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+/// The oldest version that is read. Its bans have no id, beginning or author, and it has no exemptions.
+const OLDEST_VERSION: u32 = 2;
 
 /// The maximum length of a rule's name, in bytes.
 const LONGEST_NAME: usize = 255;
@@ -37,6 +40,11 @@ const WORDS: u8 = 3;
 const SLICES: u8 = 4;
 const LOG: u8 = 5;
 const SHARE: u8 = 6;
+const EXEMPTION: u8 = 7;
+
+/// The author of a ban.
+const BY_RULE: u8 = 0;
+const BY_HAND: u8 = 1;
 
 /// The snapshot's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +64,7 @@ pub(super) enum SavedRecord {
     Rule(RegisteredRule),
     Ban(SavedBan),
     Counter(SavedCounter),
+    Exemption(ExemptionEntry),
 }
 
 /// A ban, in force or past.
@@ -121,7 +130,7 @@ impl SavedRecord {
     pub(super) fn order(&self) -> u64 {
         match self {
             SavedRecord::Counter(counter) => counter.tag,
-            SavedRecord::Rule(_) | SavedRecord::Ban(_) => 0,
+            SavedRecord::Rule(_) | SavedRecord::Ban(_) | SavedRecord::Exemption(_) => 0,
         }
     }
 }

@@ -1,25 +1,29 @@
 //! Reads a snapshot.
 
 use std::io::Read;
+use std::net::IpAddr;
 
+use ipnet::IpNet;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    BAN, END, LOG, MAGIC, MOST_SLICES, RULE, SHARE, SavedBan, SavedCount, SavedCounter,
-    SavedHeader, SnapshotError,
+    BAN, BY_HAND, BY_RULE, END, EXEMPTION, LOG, MAGIC, MOST_SLICES, RULE, SHARE, SavedBan,
+    SavedCount, SavedCounter, SavedHeader, SnapshotError,
 };
-use super::{SLICES, SavedRecord, VERSION, WORDS};
+use super::{OLDEST_VERSION, SLICES, SavedRecord, VERSION, WORDS};
 use crate::clock::Timestamp;
 use crate::limit::{ShareCounter, State};
+use crate::rules::BanId;
 use crate::rules::plan::RuleId;
 use crate::rules::registry::RegisteredRule;
-use crate::store::BanEntry;
 use crate::store::memory::SHOWN;
 use crate::store::memory::bans::BanRecord;
+use crate::store::{AdminNote, BanAuthor, BanEntry, ChangeScope, ExemptionEntry};
 
 /// Reads records one after the other. They are only trustworthy once the end has been reached.
 pub(in super::super) struct RecordReader<R> {
     input: R,
+    version: u32,
     hasher: Sha256,
     read: u64,
     /// The maximum number of bytes of one log that are kept.
@@ -37,6 +41,7 @@ impl<R: Read> RecordReader<R> {
     ) -> Result<(Self, SavedHeader), SnapshotError> {
         let mut reader = Self {
             input,
+            version: VERSION,
             hasher: Sha256::new(),
             read: 0,
             longest_log,
@@ -55,6 +60,7 @@ impl<R: Read> RecordReader<R> {
             }
             RULE => SavedRecord::Rule(self.rule()?),
             BAN => SavedRecord::Ban(self.ban()?),
+            EXEMPTION => SavedRecord::Exemption(self.exemption()?),
             WORDS | SLICES | LOG | SHARE => SavedRecord::Counter(self.counter(kind)?),
             _ => return Err(SnapshotError::Nonsense("a record of an unknown kind")),
         }))
@@ -69,9 +75,10 @@ impl<R: Read> RecordReader<R> {
             return Err(SnapshotError::Foreign);
         }
         let version = self.u32()?;
-        if version != VERSION {
+        if !(OLDEST_VERSION..=VERSION).contains(&version) {
             return Err(SnapshotError::Version(version));
         }
+        self.version = version;
         Ok(SavedHeader {
             secret: self.take()?,
             taken: self.time()?,
@@ -108,22 +115,73 @@ impl<R: Read> RecordReader<R> {
         if length > SHOWN {
             return Err(SnapshotError::Nonsense("a key that is too long"));
         }
+        let key = self.bytes(length)?;
+        let id = RuleId::unregistered(identity);
+        let (ban_id, since, by, is_shared) = if self.version == OLDEST_VERSION {
+            // The id of a ban with a key that was cut is another one than before, but also finds it.
+            (BanId::of(id, &key), began, BanAuthor::Rule, false)
+        } else {
+            (
+                BanId::from_bytes(self.take()?),
+                self.time()?,
+                self.author()?,
+                self.take()? != [0],
+            )
+        };
         let ban = BanEntry {
-            id: RuleId::unregistered(identity),
-            key: self.bytes(length)?.into(),
+            id,
+            ban_id,
+            key: key.into(),
             until,
             offence,
+            since,
+            by,
+            is_shared,
         };
         let counts = counts != 0;
         Ok(SavedBan {
             hash,
-            sentence: BanRecord {
-                ban,
-                began,
-                counts,
-                is_learned: false,
-            },
+            sentence: BanRecord { ban, began, counts },
             past: past != 0,
+        })
+    }
+
+    fn author(&mut self) -> Result<BanAuthor, SnapshotError> {
+        match self.take()? {
+            [BY_RULE] => Ok(BanAuthor::Rule),
+            [BY_HAND] => Ok(BanAuthor::Manual(self.note()?)),
+            _ => Err(SnapshotError::Nonsense("a ban of an unknown author")),
+        }
+    }
+
+    fn note(&mut self) -> Result<AdminNote, SnapshotError> {
+        let [length] = self.take()?;
+        let note = self.bytes(usize::from(length))?;
+        let note = String::from_utf8(note).ok();
+        let note = note.and_then(|note| AdminNote::new(&note).ok());
+        note.ok_or(SnapshotError::Nonsense("an invalid note"))
+    }
+
+    fn scope(&mut self) -> Result<ChangeScope, SnapshotError> {
+        Ok(match self.take()? {
+            [0] => ChangeScope::Fleet,
+            _ => ChangeScope::Node,
+        })
+    }
+
+    fn exemption(&mut self) -> Result<ExemptionEntry, SnapshotError> {
+        let ip = match self.take()? {
+            [0] => IpAddr::from(self.take::<4>()?),
+            _ => IpAddr::from(self.take::<16>()?),
+        };
+        let [length] = self.take()?;
+        let network = IpNet::new(ip, length);
+        Ok(ExemptionEntry {
+            network: network.map_err(|_| SnapshotError::Nonsense("an invalid network"))?,
+            since: self.time()?,
+            until: self.time()?,
+            note: self.note()?,
+            scope: self.scope()?,
         })
     }
 

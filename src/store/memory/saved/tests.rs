@@ -1,12 +1,16 @@
 //! The format: what is written is read, and nothing else is.
 
+use std::net::IpAddr;
+
+use ipnet::IpNet;
 use proptest::prelude::*;
 use sha2::{Digest as _, Sha256};
 
 use super::*;
+use crate::rules::BanId;
 use crate::rules::plan::RuleId;
-use crate::store::BanEntry;
 use crate::store::memory::SHOWN;
+use crate::store::{AdminNote, BanAuthor, BanEntry, ChangeScope};
 
 fn header() -> SavedHeader {
     SavedHeader {
@@ -80,10 +84,16 @@ prop_compose! {
         offence: u32,
         counts: bool,
         past: bool,
+        ban_id: [u8; 16],
+        since in times(),
+        is_shared: bool,
+        note in prop::option::of("[a-zäß ]{0,60}"),
     ) -> SavedRecord {
         let (id, key) = (RuleId::unregistered(identity), key.into());
-        let ban = BanEntry { id, key, until, offence };
-        SavedRecord::Ban(SavedBan { hash, sentence: BanRecord { ban, began, counts, is_learned: false }, past })
+        let manual = |note: String| BanAuthor::Manual(AdminNote::new(&note).unwrap());
+        let by = note.map_or(BanAuthor::Rule, manual);
+        let ban = BanEntry { id, ban_id: BanId::from_bytes(ban_id), key, until, offence, since, by, is_shared };
+        SavedRecord::Ban(SavedBan { hash, sentence: BanRecord { ban, began, counts }, past })
     }
 }
 
@@ -93,8 +103,18 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    fn exemptions()(ip: IpAddr, length in 0..=32u8, since in times(), until in times(), note in "[a-z]{0,9}", node: bool) -> SavedRecord {
+        let (network, note) = (IpNet::new(ip, length).unwrap(), AdminNote::new(&note).unwrap());
+        SavedRecord::Exemption(ExemptionEntry { network, since, until, note, scope: if node { ChangeScope::Node } else { ChangeScope::Fleet } })
+    }
+}
+
 fn records() -> impl Strategy<Value = Vec<SavedRecord>> {
-    prop::collection::vec(prop_oneof![rules(), bans(), counters()], 0..20)
+    prop::collection::vec(
+        prop_oneof![rules(), bans(), counters(), exemptions()],
+        0..20,
+    )
 }
 
 proptest! {
@@ -134,7 +154,7 @@ fn what_is_wrong_is_said() {
     other[8] = 77;
     assert_eq!(
         said(&other),
-        "it has format 77, and this version of lockgate reads format 2"
+        "it has format 77, and this version of lockgate reads format 3"
     );
     let cut = "it was cut off or something was added to it";
     assert_eq!(said(&whole[..whole.len() - 1]), cut);

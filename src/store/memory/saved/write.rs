@@ -1,16 +1,18 @@
 //! Writes a snapshot.
 
 use std::io::{self, Write};
+use std::net::IpAddr;
 
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    BAN, END, LOG, LONGEST_NAME, MAGIC, RULE, SHARE, SavedBan, SavedCount, SavedCounter,
-    SavedHeader, SavedRecord,
+    BAN, BY_HAND, BY_RULE, END, EXEMPTION, LOG, LONGEST_NAME, MAGIC, RULE, SHARE, SavedBan,
+    SavedCount, SavedCounter, SavedHeader, SavedRecord,
 };
 use super::{SLICES, VERSION, WORDS};
 use crate::rules::registry::RegisteredRule;
 use crate::store::memory::SHOWN;
+use crate::store::{ChangeScope, ExemptionEntry};
 
 /// Writes records one after the other.
 pub(in super::super) struct RecordWriter<W> {
@@ -47,6 +49,7 @@ impl<W: Write> RecordWriter<W> {
             SavedRecord::Rule(rule) => self.rule(rule),
             SavedRecord::Ban(ban) => self.ban(ban),
             SavedRecord::Counter(counter) => self.counter(counter),
+            SavedRecord::Exemption(exemption) => self.exemption(exemption),
         }
         self.send()
     }
@@ -83,6 +86,36 @@ impl<W: Write> RecordWriter<W> {
         self.put(&[u8::from(sentence.counts), u8::from(ban.past)]);
         self.put(&(key.len() as u16).to_le_bytes());
         self.put(key);
+        self.put(&entry.ban_id.to_bytes());
+        self.put(&entry.since.as_nanos().to_le_bytes());
+        match entry.note() {
+            None => self.put(&[BY_RULE]),
+            Some(note) => {
+                self.put(&[BY_HAND]);
+                self.note(note);
+            }
+        }
+        self.put(&[u8::from(entry.is_shared)]);
+    }
+
+    fn exemption(&mut self, exemption: &ExemptionEntry) {
+        let network = exemption.network;
+        self.put(&[EXEMPTION, u8::from(network.addr().is_ipv6())]);
+        match network.addr() {
+            IpAddr::V4(ip) => self.put(&ip.octets()),
+            IpAddr::V6(ip) => self.put(&ip.octets()),
+        }
+        self.put(&[network.prefix_len()]);
+        self.put(&exemption.since.as_nanos().to_le_bytes());
+        self.put(&exemption.until.as_nanos().to_le_bytes());
+        self.note(exemption.note.as_str());
+        self.put(&[u8::from(exemption.scope == ChangeScope::Node)]);
+    }
+
+    fn note(&mut self, note: &str) {
+        // At most `MAX_NOTE_BYTES`.
+        self.put(&[note.len() as u8]);
+        self.put(note.as_bytes());
     }
 
     fn counter(&mut self, counter: &SavedCounter) {

@@ -7,9 +7,10 @@ use proptest::prelude::*;
 use super::super::tests::{ask, memory, tracked};
 use super::*;
 use crate::limit::{Limiter, ShareCounter, ShareRatio};
+use crate::rules::BanId;
 use crate::rules::plan::{BanLength, KeyStatus, Step, StepOp, StepResult};
 use crate::store::fixture::{Rule, at, banned, limiters, plan, rules_named};
-use crate::store::{Store, StoreBounds};
+use crate::store::{AdminNote, BanKey, BanTerms, ChangeScope, ExemptionEntry, Store, StoreBounds};
 
 const KEYS: StoreBounds = StoreBounds::keys(1_000);
 
@@ -452,4 +453,41 @@ proptest! {
             store.give_back(&plan);
         }
     }
+}
+
+#[test]
+fn bans_by_hand_and_exemptions_go_on() {
+    let store = Store::memory(KEYS);
+    let rule = Rule::throttle(&store, "a", 3);
+    let long = "k".repeat(1_000);
+    let note = AdminNote::new("scraper").unwrap();
+    let terms = BanTerms::by_hand(at(0), at(600), note.clone());
+    let ban = store
+        .local()
+        .add_ban(rule.id, &BanKey::of(long.as_bytes()), terms, false, at(0));
+    let exemption = |network: &str, until| ExemptionEntry {
+        network: network.parse().unwrap(),
+        since: at(0),
+        until: at(until),
+        note: note.clone(),
+        scope: ChangeScope::Fleet,
+    };
+    for (network, until) in [("10.0.0.0/8", 60), ("2001:db8::/32", 3)] {
+        store
+            .exemptions()
+            .add(exemption(network, until), at(0))
+            .unwrap();
+    }
+    let (again, _) = restored(&saved(&store, 1), KEYS, &["a"], 5);
+    assert_eq!(again.bans(at(5)), [ban.unwrap()]);
+    assert_eq!(
+        again.exemptions().list(at(5)),
+        [exemption("10.0.0.0/8", 60)]
+    );
+    let id = BanKey::Id(BanId::of(rule.id, long.as_bytes()));
+    again.local().remove_ban(rule.id, &id, at(5)).unwrap();
+    assert_eq!(
+        ask(&again, &rule, StepOp::Admit, &long, 5),
+        KeyStatus::Within
+    );
 }

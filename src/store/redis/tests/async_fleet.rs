@@ -10,6 +10,7 @@ use crate::limit::Algorithm;
 use crate::rules::plan::{
     KeyStatus, OnStoreFailure, PlanResult, Step, StepOp, StepResult, StoreMode,
 };
+use crate::store::BanKey;
 use crate::store::fixture::plan;
 
 #[test]
@@ -66,7 +67,7 @@ fn a_ban_reaches_all_nodes_and_so_does_its_end() {
         }
         assert!(nodes[1].admits(&rule, "another").await);
 
-        nodes[2].0.unban(id, b"k").await.unwrap();
+        nodes[2].0.unban(id, &BanKey::of(b"k")).await.unwrap();
         for node in &nodes {
             until("the node knows the end of the ban", async || {
                 node.admits(&check, "k").await
@@ -93,7 +94,11 @@ fn the_end_of_a_ban_in_exact_mode_reaches_all_nodes() {
             for node in &nodes {
                 assert!(!node.admits(&rule, key).await);
             }
-            nodes[1].0.unban(rule.id, key.as_bytes()).await.unwrap();
+            nodes[1]
+                .0
+                .unban(rule.id, &BanKey::of(key.as_bytes()))
+                .await
+                .unwrap();
             let check = ban_check(&rule);
             for node in &nodes {
                 until("the node knows the end of the ban", async || {

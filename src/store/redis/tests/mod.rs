@@ -17,6 +17,7 @@ use crate::store::fixture::{Rule, limiters};
 use crate::store::{Remote, Store, StoreBounds, StoreHandle, conformance};
 
 mod addresses;
+mod administration;
 mod async_fleet;
 mod async_node;
 mod async_shares;
@@ -78,7 +79,9 @@ fn on_a_core(test: impl Future<Output = ()>) {
 fn redis_conforms() {
     on_a_core(async {
         let server = TestServer::start(&[]);
-        conformance::all(&*connected(&server).await).await;
+        let store = connected(&server).await;
+        conformance::all(&store).await;
+        conformance::administration::all(&store).await;
     });
 }
 
@@ -89,7 +92,9 @@ fn valkey_conforms() {
     };
     on_a_core(async {
         let server = TestServer::start_program(program.to_str().unwrap(), &[]);
-        conformance::all(&*connected(&server).await).await;
+        let store = connected(&server).await;
+        conformance::all(&store).await;
+        conformance::administration::all(&store).await;
     });
 }
 

@@ -1,0 +1,239 @@
+//! Changes of bans: by hand, unban, and undo.
+
+use http::StatusCode;
+use serde_json::{Map, Value};
+use tokio::task::spawn_blocking;
+
+use super::api_error::ApiError;
+use super::body_members::{BodyMembers, invalid};
+use super::mitigations::{self, BY_HAND, BanFilter, key_text, listing, refused};
+use super::objects::{ApiTime, RemovedObject};
+use super::query::QueryParameters;
+use super::reply::{ApiReply, ApiResult};
+use super::rules;
+use super::state::AdminState;
+use crate::rules::{BanId, KeyTextError, Rule};
+use crate::snapshot::Snapshot;
+use crate::store::{AdminNote, BanAuthor, BanKey, BanRequest, BanTerms, ListedBan};
+
+/// The parameters that select several bans.
+const FILTERS: [&str; 3] = ["rule", "q", "view"];
+
+/// `POST /api/mitigations`: bans a key by hand, or restores a ban that `DELETE` returned.
+pub(super) async fn add(state: &AdminState, body: &Map<String, Value>) -> ApiResult {
+    let body = BodyMembers(body);
+    let snapshot = state.snapshot();
+    let rule = rules::find_or_404(&snapshot, body.required("rule")?)?;
+    if !snapshot.rules.iter().any(|(_, own)| own.id == rule.id) {
+        return Err(invalid("rule", "it is disabled"));
+    }
+    if rule.limiter.is_none() {
+        return Err(invalid("rule", "it has no limit, so it bans no keys"));
+    }
+    let is_undo = body.get("until").is_some();
+    let terms = if is_undo {
+        restored(body)?
+    } else {
+        let now = state.now();
+        let until = now.plus(body.duration("duration")?);
+        let note = AdminNote::new(body.text("note")?.unwrap_or_default());
+        BanTerms::by_hand(now, until, note.map_err(refused)?)
+    };
+    let (key, text) = key(state, &snapshot, rule, body).await?;
+    let request = BanRequest {
+        rule: rule.id,
+        key,
+        text: text.as_str().into(),
+        cause: body.text("cause")?.filter(|_| is_undo).unwrap_or("").into(),
+        terms,
+    };
+    let ban = state.store.ban(request).await.map_err(refused)?.record;
+    if is_undo {
+        state.hub().restore_ban(ban.ban_id, ban.until);
+    } else {
+        // The figures are those of the ban that it replaces.
+        state.hub().forget_ban(ban.ban_id);
+    }
+    let figures = state.hub().ban_figures(ban.ban_id);
+    let object = mitigations::object(rule, &ban, text, figures.as_ref());
+    let verb = if is_undo { "restore the ban of" } else { "ban" };
+    let change = format!(
+        "{verb} {} by {} until {}",
+        object.key, rule.name, object.until
+    );
+    let reply = ApiReply::json(&object).with_status(StatusCode::CREATED);
+    Ok(reply.with_change(change))
+}
+
+/// Reads the terms of a ban that was removed.
+fn restored(body: BodyMembers<'_>) -> Result<BanTerms, ApiError> {
+    let time = |name: &str| {
+        let text = body.text(name)?;
+        let wrong = || invalid(name, "it must be a time such as 2026-11-18T03:14:07.480Z");
+        let time = text.map(|text| ApiTime::parse(text).ok_or_else(wrong));
+        Ok::<_, ApiError>(time.transpose()?.map(|time| time.0))
+    };
+    let until = time("until")?.unwrap_or_default();
+    let offence = body.number("offence")?.map(u32::try_from).transpose();
+    let offence = offence.map_err(|_| invalid("offence", "it is too large"))?;
+    let by = match body.text("by")? {
+        Some("manual") => {
+            let cause = body.text("cause")?.unwrap_or_default();
+            let note = cause.strip_prefix(BY_HAND).unwrap_or_default();
+            let note = note.strip_prefix(": ").unwrap_or_default();
+            BanAuthor::Manual(AdminNote::new(note).map_err(refused)?)
+        }
+        None | Some("rule") => BanAuthor::Rule,
+        Some(_) => return Err(invalid("by", "it must be rule or manual")),
+    };
+    Ok(BanTerms {
+        until,
+        since: time("since")?.unwrap_or(until),
+        by,
+        offence: offence.or(Some(1)),
+    })
+}
+
+/// Reads the key of a ban from `id` and `key`. Returns it with its text in listings.
+async fn key(
+    state: &AdminState,
+    snapshot: &Snapshot,
+    rule: &Rule,
+    body: BodyMembers<'_>,
+) -> Result<(BanKey, String), ApiError> {
+    let id = body.text("id")?.map(parsed_id);
+    let (id, text) = (id.transpose()?, body.text("key")?);
+    let hash = |secret: &[u8]| snapshot.redactor.hash(secret);
+    let read = text.map(|text| rule.key.read(text));
+    match (read, id) {
+        (None, None) => Err(ApiError::invalid("`key` or `id` is required")),
+        (Some(Ok(bytes)), id) if id.is_none_or(|id| id == BanId::of(rule.id, &bytes)) => {
+            let text = rule.key.list(&bytes, &hash);
+            Ok((BanKey::Bytes(bytes.into()), text))
+        }
+        (_, Some(id)) => {
+            let known = listing(state).await?;
+            let known = known.by_id(id).map(|known| known.key.clone());
+            let text = known.or(text.map(str::to_owned)).unwrap_or_default();
+            Ok((BanKey::Id(id), text))
+        }
+        (Some(Ok(_)), None) => Err(ApiError::internal()),
+        (Some(Err(wrong)), None) => Err(invalid("key", wrong)),
+    }
+}
+
+/// `DELETE /api/mitigations`: unbans one key, or all bans that the filters select.
+pub(super) async fn remove(state: &AdminState, query: &QueryParameters) -> ApiResult {
+    let has_key = query.has("key") || query.has("id");
+    if !has_key && FILTERS.iter().all(|name| query.get(name).is_none()) {
+        let message = "say which bans: `id`, `rule` and `key`, or a filter";
+        return Err(ApiError::invalid(message));
+    }
+    if has_key {
+        remove_one(state, query).await
+    } else {
+        remove_selected(state, query).await
+    }
+}
+
+async fn remove_one(state: &AdminState, query: &QueryParameters) -> ApiResult {
+    let snapshot = state.snapshot();
+    let rule = query
+        .get("rule")
+        .map(|name| rules::find_or_404(&snapshot, name));
+    let rule = rule.transpose()?;
+    let (rule, key) = match (query.get("id"), rule) {
+        (Some(id), rule) => find_id(state, &snapshot, rule, id).await?,
+        (None, Some(rule)) => {
+            let text = query.any("key").unwrap_or_default();
+            (rule, find_key(state, rule, text).await?)
+        }
+        (None, None) => return Err(ApiError::invalid("`rule` is required with `key`")),
+    };
+    let removed = state.store.unban(rule.id, key).await.map_err(refused)?;
+    let ban = ListedBan {
+        scope: removed.scope,
+        ..removed.record
+    };
+    let figures = state.hub().forget_ban(ban.ban_id);
+    let text = key_text(&snapshot, rule, &ban.key);
+    let object = mitigations::object(rule, &ban, text, figures.as_ref());
+    let change = format!("unban {} of {}", object.key, rule.name);
+    Ok(ApiReply::json(&object).with_change(change))
+}
+
+/// Finds the rule of a ban by its id.
+async fn find_id<'a>(
+    state: &AdminState,
+    snapshot: &'a Snapshot,
+    rule: Option<&'a Rule>,
+    id: &str,
+) -> Result<(&'a Rule, BanKey), ApiError> {
+    let id = parsed_id(id)?;
+    if let Some(rule) = rule {
+        return Ok((rule, BanKey::Id(id)));
+    }
+    let listing = listing(state).await?;
+    let rules = mitigations::rules_by_id(snapshot);
+    let known = listing.by_id(id);
+    let rule = known.and_then(|known| rules.get(&known.ban.rule).copied());
+    rule.map(|rule| (rule, BanKey::Id(id))).ok_or_else(no_ban)
+}
+
+/// Finds the key of a ban by its text in listings. Text that is hashed or cut must be that of one ban.
+async fn find_key(state: &AdminState, rule: &Rule, text: &str) -> Result<BanKey, ApiError> {
+    let wrong = match rule.key.read(text) {
+        Ok(bytes) => return Ok(BanKey::Bytes(bytes.into())),
+        Err(wrong) => wrong,
+    };
+    let listing = listing(state).await?;
+    let bans = listing.bans.iter();
+    let of_key = bans.filter(|known| known.ban.rule == rule.id && known.key == text);
+    let ids: Vec<BanId> = of_key.map(|known| known.ban.ban_id).collect();
+    match (ids.as_slice(), wrong) {
+        ([id], _) => Ok(BanKey::Id(*id)),
+        ([], KeyTextError::Hashed(_) | KeyTextError::Cut(_)) => Err(no_ban()),
+        ([], wrong) => Err(invalid("key", wrong)),
+        _ => Err(invalid("key", "several bans have this text; use `id`")),
+    }
+}
+
+async fn remove_selected(state: &AdminState, query: &QueryParameters) -> ApiResult {
+    let filter = BanFilter::read(&state.snapshot(), query)?;
+    let listing = listing(state).await?;
+    let selected = spawn_blocking(move || {
+        let selected = listing.selected(&filter).into_iter();
+        selected
+            .map(|known| (known.ban.rule, known.ban.ban_id))
+            .collect::<Vec<_>>()
+    });
+    let selected = selected.await.map_err(|_| ApiError::internal())?;
+    let ids: Vec<BanId> = selected.iter().map(|(_, id)| *id).collect();
+    let removed = state.store.unban_all(selected).await.map_err(refused)?;
+    for id in ids {
+        state.hub().forget_ban(id);
+    }
+    let object = RemovedObject {
+        removed: removed.record,
+        scope: removed.scope.name(),
+    };
+    let filters = FILTERS.iter().filter_map(|name| {
+        let value = query.get(name)?;
+        Some(format!(" {name}={value}"))
+    });
+    let filters: String = filters.collect();
+    let change = format!("unban {} keys with{filters}", removed.record);
+    Ok(ApiReply::json(&object).with_change(change))
+}
+
+fn parsed_id(text: &str) -> Result<BanId, ApiError> {
+    BanId::parse(text).ok_or_else(invalid_id)
+}
+
+fn invalid_id() -> ApiError {
+    invalid("id", "it must have 32 hexadecimal digits")
+}
+
+fn no_ban() -> ApiError {
+    ApiError::not_found("there is no such ban")
+}

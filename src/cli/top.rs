@@ -1,0 +1,155 @@
+//! `lockgate top`: a live view of a running gateway in the terminal.
+//!
+//! `model` is the state and what keys do, `draw` turns it into lines, `feed` reads the gateway and the keyboard on
+//! threads. This file connects them.
+
+mod draw;
+mod feed;
+mod model;
+mod rule_row;
+
+use std::env;
+use std::io::{self, BufWriter, IsTerminal as _, stdout};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use serde_json::json;
+
+use self::draw::TopStyle;
+use self::feed::{TopEvent, TopFeed};
+use self::model::{TopCommand, TopModel};
+use super::admin_client::{AdminArgs, AdminClient, AdminClientError};
+use super::{OutputFormat, print, print_error};
+use crate::clock::Clock;
+
+/// How often the screen is drawn at least, for the clock.
+const FRAME: Duration = Duration::from_millis(500);
+
+/// The arguments.
+#[derive(Args, Debug)]
+pub struct TopArgs {
+    #[command(flatten)]
+    admin: AdminArgs,
+    /// Whether to use colours.
+    #[arg(long, value_enum, default_value_t)]
+    color: ColorChoice,
+    /// Use only ASCII characters.
+    #[arg(long)]
+    ascii: bool,
+    /// `json` prints the state once.
+    #[arg(long, value_enum, default_value_t)]
+    format: OutputFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum ColorChoice {
+    #[default]
+    Auto,
+    Never,
+}
+
+/// Shows the gateway until a key ends it. Returns exit code 2 without a terminal, and if the gateway cannot be reached.
+pub fn top(args: &TopArgs) -> ExitCode {
+    let client = match args.admin.client() {
+        Ok(client) => client,
+        Err(error) => return error.report(),
+    };
+    if args.format == OutputFormat::Json {
+        let document = document(&client);
+        return document.map_or_else(|error| error.report(), |text| print(&text));
+    }
+    if !stdout().is_terminal() || !io::stdin().is_terminal() {
+        print_error("lockgate: top needs a terminal; use lockgate status or --format json");
+        return ExitCode::from(2);
+    }
+    // A wrong address or token is an error before the screen changes.
+    if let Err(error) = client.get("/api/status") {
+        return error.report();
+    }
+    let shown = show(args, client);
+    ratatui::restore();
+    match shown {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print_error(&format!("lockgate: cannot use the terminal: {error}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn document(client: &AdminClient) -> Result<String, AdminClientError> {
+    let (status, rules) = (client.get("/api/status")?, client.get("/api/rules")?);
+    let document = json!({ "status": status, "rules": rules });
+    Ok(format!("{document:#}\n"))
+}
+
+fn show(args: &TopArgs, client: AdminClient) -> io::Result<()> {
+    // Enters the alternate screen, which is left at the end and by a panic.
+    drop(ratatui::try_init()?);
+    // One write per frame.
+    let backend = CrosstermBackend::new(BufWriter::new(stdout()));
+    let mut terminal = Terminal::new(backend)?;
+    let style = TopStyle {
+        has_color: args.color == ColorChoice::Auto && !is_plain_terminal(),
+        is_ascii: args.ascii,
+    };
+    let mut model = TopModel::new(Clock::System.now());
+    let (mut feed, events) = TopFeed::start(client)?;
+    feed.refresh(&model);
+    loop {
+        terminal.draw(|frame| draw::draw(frame, &model, style))?;
+        match next_event(&events) {
+            Some(event) => {
+                model.set_now(Clock::System.now());
+                if take(&mut model, &mut feed, event) {
+                    return Ok(());
+                }
+            }
+            None => model.set_now(Clock::System.now()),
+        }
+        feed.refresh_if_due(&model);
+    }
+}
+
+/// Waits for an event, at most until the next frame.
+fn next_event(events: &Receiver<TopEvent>) -> Option<TopEvent> {
+    match events.recv_timeout(FRAME) {
+        Ok(event) => Some(event),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => Some(TopEvent::Quit),
+    }
+}
+
+/// Returns whether the program ends.
+fn take(model: &mut TopModel, feed: &mut TopFeed, event: TopEvent) -> bool {
+    match event {
+        TopEvent::Quit => return true,
+        TopEvent::Resized => {}
+        TopEvent::Key(key) => match model.press(key) {
+            Some(TopCommand::Quit) => return true,
+            Some(TopCommand::Refresh) => feed.refresh(model),
+            Some(command) => feed.run(command),
+            None => {}
+        },
+        TopEvent::Tick(tick) => model.take_tick(tick),
+        TopEvent::Status(status) => model.take_status(status),
+        TopEvent::Rules(rules) => model.take_rules(&rules),
+        TopEvent::History(history) => model.take_history(&history),
+        TopEvent::Rows(rows) => model.take_rows(rows),
+        TopEvent::Done(text, removed) => {
+            model.take_result(text, removed);
+            feed.refresh(model);
+        }
+    }
+    false
+}
+
+/// Returns whether the environment asks for no colours.
+fn is_plain_terminal() -> bool {
+    let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    no_color || env::var_os("TERM").is_some_and(|term| term == "dumb")
+}

@@ -1,0 +1,180 @@
+//! What one core records about requests, without locks and without atomics that cores share.
+
+use std::cell::RefCell;
+use std::hash::Hasher;
+use std::mem;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use siphasher::sip::SipHasher13;
+
+use super::action_class::ActionClass;
+use super::activity_hub::ActivityHub;
+use super::core_batch::{BanStart, CoreBatch};
+use super::decision_record::DecisionRecord;
+use super::key_hits::KeySampler;
+use crate::clock::Timestamp;
+use crate::rules::{Plan, PlanResult, RuleId};
+
+/// The time between two batches while no stream is open.
+const USUAL_INTERVAL: Duration = Duration::from_secs(1);
+/// The time between two batches while a stream is open.
+const STREAM_INTERVAL: Duration = Duration::from_millis(200);
+
+/// What one core records about requests.
+#[derive(Debug)]
+pub struct CoreActivity {
+    hub: Arc<ActivityHub>,
+    batch: RefCell<CoreBatch>,
+    sampler: KeySampler,
+    /// Hashes under a random key, so that no client can make two decisions look equal.
+    hasher: SipHasher13,
+}
+
+/// The rule and the key that a request was decided by, and the client.
+#[derive(Clone, Copy, Debug)]
+pub struct DecidedKey<'a> {
+    /// The rule.
+    pub rule: RuleId,
+    /// The name of the rule.
+    pub name: &'a Arc<str>,
+    /// The action of the rule.
+    pub action: &'static str,
+    /// The bytes of the key.
+    pub key: &'a [u8],
+    /// The client address.
+    pub client: IpAddr,
+}
+
+// === impl CoreActivity ===
+
+impl CoreActivity {
+    /// Creates the recorder of a core.
+    pub fn new(hub: Arc<ActivityHub>) -> Self {
+        let draw = || getrandom::u64().unwrap_or_default();
+        Self {
+            hub,
+            batch: RefCell::default(),
+            sampler: KeySampler::new(draw() as u32),
+            hasher: SipHasher13::new_with_keys(draw(), draw()),
+        }
+    }
+
+    /// Counts a request. `latency` is that of a forwarded request, without the time that rules held it.
+    #[inline]
+    pub fn count(&self, class: ActionClass, latency: Option<Duration>) {
+        // Also called during a panic, possibly while the batch is borrowed.
+        if let Ok(mut batch) = self.batch.try_borrow_mut() {
+            batch.count(class, latency);
+        }
+    }
+
+    /// Records the keys that `plan` counts, of all requests or of a sample. `result` is empty if it is not known yet.
+    /// `sample` is called for few requests, and returns the request as JSON.
+    #[inline]
+    pub fn count_keys(&self, plan: &Plan, result: &PlanResult, sample: impl FnOnce() -> Arc<str>) {
+        if !plan.steps.is_empty() && self.sampler.is_due() {
+            self.record_keys(plan, result, sample);
+        }
+    }
+
+    #[inline(never)]
+    fn record_keys(&self, plan: &Plan, result: &PlanResult, sample: impl FnOnce() -> Arc<str>) {
+        if !plan.steps.iter().any(|step| step.op.counts()) {
+            return;
+        }
+        if let Ok(mut batch) = self.batch.try_borrow_mut() {
+            let keys = &mut batch.keys;
+            let weight = self.sampler.weight(keys);
+            let sample = self.sampler.is_sample(keys).then(sample);
+            keys.record(plan, result, weight, sample);
+        }
+    }
+
+    /// Records the decision of a rule. `record` is called unless an equal decision was recorded shortly before, or too
+    /// many were.
+    pub fn decide(
+        &self,
+        by: &DecidedKey<'_>,
+        (path, status): (&[u8], u16),
+        record: impl FnOnce() -> DecisionRecord,
+    ) {
+        let mut hasher = self.digest(by.rule, by.key);
+        match by.client {
+            IpAddr::V4(ip) => hasher.write(&ip.octets()),
+            IpAddr::V6(ip) => hasher.write(&ip.octets()),
+        }
+        hasher.write_u16(status);
+        hasher.write(path);
+        if let Ok(mut batch) = self.batch.try_borrow_mut() {
+            batch.decide(hasher.finish(), (by.name, by.action), record);
+        }
+    }
+
+    /// Returns whether someone watches decisions, so that forwarded requests should be shown too.
+    #[inline]
+    pub fn is_watched(&self) -> bool {
+        self.hub.is_watched()
+    }
+
+    /// Records a forwarded request as a sample. `record` is called if there are few of them.
+    pub fn sample_forwarded(&self, record: impl FnOnce() -> DecisionRecord) {
+        if let Ok(mut batch) = self.batch.try_borrow_mut() {
+            batch.sample_forwarded(record);
+        }
+    }
+
+    /// Counts a request that a ban mitigates. The ban ends at `until`.
+    pub fn hit_ban(&self, by: (RuleId, &[u8]), until: Timestamp, now: Timestamp, client: IpAddr) {
+        let digest = self.digest(by.0, by.1).finish();
+        let is_full = match self.batch.try_borrow_mut() {
+            Ok(mut batch) => batch.hit_ban(digest, by, until, (now, client)),
+            Err(_) => false,
+        };
+        if is_full {
+            self.hand_over(None);
+        }
+    }
+
+    /// Records a new ban of the rule `name`. `start` is called unless there are very many.
+    pub fn start_ban(&self, name: &Arc<str>, start: impl FnOnce() -> BanStart) {
+        if let Ok(mut batch) = self.batch.try_borrow_mut() {
+            batch.start_ban(name, start);
+        }
+    }
+
+    /// Hands the batch to the hub and returns the time until the next one.
+    pub fn flush(&self, now: Instant) -> Duration {
+        self.hand_over(Some(now));
+        if self.hub.is_watched() {
+            STREAM_INTERVAL
+        } else {
+            USUAL_INTERVAL
+        }
+    }
+
+    /// Hands the batch to the hub, and adapts the sampler if it is known that the batch has ended at `now`.
+    fn hand_over(&self, now: Option<Instant>) {
+        let Ok(mut batch) = self.batch.try_borrow_mut() else {
+            return;
+        };
+        if !self.hub.has_space() {
+            return;
+        }
+        let next = CoreBatch::starting(now.or(batch.since));
+        let batch = mem::replace(&mut *batch, next);
+        if let Some((now, since)) = now.zip(batch.since) {
+            self.sampler.adapt(&batch.keys, now - since);
+        }
+        self.hub.give(batch);
+    }
+
+    fn digest(&self, rule: RuleId, key: &[u8]) -> SipHasher13 {
+        let mut hasher = self.hasher;
+        hasher.write_u64(rule.identity);
+        hasher.write_usize(key.len());
+        hasher.write(key);
+        hasher
+    }
+}
