@@ -4,6 +4,7 @@
 //! a change applies to this gateway alone, and its result says so.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -20,6 +21,10 @@ use crate::rules::plan::RuleId;
 
 /// The number of bans that one step of a long list ends.
 const MAX_BULK: usize = 32;
+
+/// How often a change looks whether the store has its event, and at most how many times.
+const ANNOUNCE_POLL: Duration = Duration::from_millis(5);
+const MAX_POLLS: usize = 400;
 
 /// The maximum number of bans that a listing reads from the index.
 const MAX_LISTED: usize = 300_000;
@@ -93,7 +98,8 @@ impl StoreHandle {
                 offence,
             };
             event.pack(now, &mut events.bans);
-        });
+        })
+        .await;
         Ok(offences)
     }
 
@@ -142,13 +148,6 @@ impl StoreHandle {
                 .collect();
             let results: Vec<_> = ended.collect().await;
             failed += results.iter().filter(|result| result.is_err()).count();
-            // Events beyond the limit of the queue would be dropped.
-            while let Some(counters) = self.counters().filter(|counters| counters.has_events()) {
-                tokio::time::sleep(counters.fleet().sync_interval).await;
-                if self.connected_link().is_none() {
-                    break;
-                }
-            }
         }
         AppliedChange {
             record: bans.len() - failed,
@@ -161,7 +160,8 @@ impl StoreHandle {
         let link = self.connected_link().ok_or(StoreError::Unavailable)?;
         link.delete_record(key).await?;
         self.unindex(key).await;
-        self.announce(|now, events| unban_event(key, None).pack(now, &mut events.bans));
+        self.announce(|now, events| unban_event(key, None).pack(now, &mut events.bans))
+            .await;
         Ok(())
     }
 
@@ -186,7 +186,8 @@ impl StoreHandle {
             return Ok(None);
         };
         let event = unban_event(fleet_key, Some(key));
-        self.announce(|now, events| event.pack(now, &mut events.bans));
+        self.announce(|now, events| event.pack(now, &mut events.bans))
+            .await;
         let unnamed = || ListedBan {
             rule,
             ban_id: fleet_key.ban_id(),
@@ -224,7 +225,7 @@ impl StoreHandle {
         let mut added = exemptions.add(ExemptionEntry { scope, ..exemption }, now)?;
         if let Some(link) = link.filter(|_| is_known) {
             match link.write_exemption(&added).await {
-                Ok(()) => self.announce_exemptions(),
+                Ok(()) => self.announce_exemptions().await,
                 Err(_) => {
                     added.scope = ChangeScope::Node;
                     added = exemptions.add(added, now)?;
@@ -255,7 +256,7 @@ impl StoreHandle {
             None => false,
         };
         if is_deleted {
-            self.announce_exemptions();
+            self.announce_exemptions().await;
         }
         let scope = self.scope(is_deleted);
         Ok(AppliedChange { record, scope })
@@ -319,15 +320,25 @@ impl StoreHandle {
         self.store_time(self.clock().now())
     }
 
-    fn announce_exemptions(&self) {
-        self.announce(|now, events| super::redis::pack_exemptions_event(now, &mut events.bans));
+    async fn announce_exemptions(&self) {
+        self.announce(|now, events| super::redis::pack_exemptions_event(now, &mut events.bans))
+            .await;
     }
 
-    fn announce(&self, pack: impl FnOnce(Timestamp, &mut PackedEvents)) {
+    /// Announces a change to all gateways, and waits until the store has the event: the event of a later change on
+    /// another gateway must follow it. Without a connection, the event is announced once there is one.
+    async fn announce(&self, pack: impl FnOnce(Timestamp, &mut PackedEvents)) {
         let mut events = PackedEvents::default();
         pack(self.fleet_time(), &mut events);
-        if let Some(counters) = self.counters() {
-            counters.announce(events);
+        let Some(counters) = self.counters() else {
+            return;
+        };
+        counters.announce(events);
+        for _ in 0..MAX_POLLS {
+            if counters.has_announced() || self.connected_link().is_none() {
+                return;
+            }
+            tokio::time::sleep(ANNOUNCE_POLL).await;
         }
     }
 }

@@ -32,6 +32,8 @@ pub(in crate::store) struct AsyncCounters {
     nodes: AtomicU32,
     /// Events that wait to be appended.
     events: Mutex<PackedEvents>,
+    /// Whether a call that appends events is in flight.
+    is_appending: AtomicBool,
     /// Whether a core runs the sync.
     is_claimed: AtomicBool,
     /// Whether the node has left the fleet, because the process ends.
@@ -68,6 +70,7 @@ impl AsyncCounters {
             node: getrandom::u64().unwrap_or_default(),
             nodes: AtomicU32::new(1),
             events: Mutex::default(),
+            is_appending: AtomicBool::new(false),
             is_claimed: AtomicBool::new(false),
             has_left: AtomicBool::new(false),
             is_used: AtomicBool::new(false),
@@ -130,13 +133,25 @@ impl AsyncCounters {
     }
 
     /// Whether events wait to be appended.
-    pub(in crate::store) fn has_events(&self) -> bool {
+    pub(super) fn has_events(&self) -> bool {
         !self.events.lock().is_empty()
     }
 
-    /// Takes the events to append.
+    /// Whether all events have been appended.
+    pub(in crate::store) fn has_announced(&self) -> bool {
+        !self.is_appending.load(Ordering::Relaxed) && !self.has_events()
+    }
+
+    /// Takes the events to append. Call [`AsyncCounters::end_append`] afterwards.
     pub(super) fn take_events(&self) -> PackedEvents {
-        std::mem::take(&mut self.events.lock())
+        let events = std::mem::take(&mut *self.events.lock());
+        self.is_appending.store(!events.is_empty(), Ordering::Relaxed);
+        events
+    }
+
+    /// Notes that the call that appends events has ended. Events that it did not append wait again.
+    pub(super) fn end_append(&self) {
+        self.is_appending.store(false, Ordering::Relaxed);
     }
 
     /// Whether rules in async mode have counted and use their fallback now.

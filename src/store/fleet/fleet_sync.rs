@@ -199,6 +199,7 @@ impl<'a> FleetSync<'a> {
                 self.note_failure(error);
             }
         }
+        self.counters.end_append();
     }
 
     /// Applies the results of reports, and the events. Returns the events as they were read.
