@@ -23,6 +23,8 @@ use crate::systemd::{ActivatedSockets, SystemdNotifier};
 
 /// The timeout for writing the last log lines.
 const FLUSH: Duration = Duration::from_secs(1);
+/// How long a thread for blocking work waits for more of it.
+const IDLE_THREAD: Duration = Duration::from_secs(1);
 /// The timeout for logging aborted requests when a second signal ends the process.
 const LAST_LINES: Duration = Duration::from_secs(1);
 /// How long a stopping process waits for a handover to finish, at most.
@@ -102,6 +104,8 @@ fn run_to_end(
     log: &LogHandle,
 ) -> anyhow::Result<ExitCode> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
+    // Threads for the admin port and reloads are rarely needed.
+    let runtime = runtime.thread_keep_alive(IDLE_THREAD);
     let runtime = runtime.enable_all().build()?;
     let code = runtime.block_on(async {
         let mut service = Service::start(config, activated, log)?;
