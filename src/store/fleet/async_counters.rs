@@ -145,7 +145,8 @@ impl AsyncCounters {
     /// Takes the events to append. Call [`AsyncCounters::end_append`] afterwards.
     pub(super) fn take_events(&self) -> PackedEvents {
         let events = std::mem::take(&mut *self.events.lock());
-        self.is_appending.store(!events.is_empty(), Ordering::Relaxed);
+        self.is_appending
+            .store(!events.is_empty(), Ordering::Relaxed);
         events
     }
 

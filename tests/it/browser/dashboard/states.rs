@@ -102,7 +102,8 @@ fn the_page_never_scrolls_sideways() {
     });
     for width in [360, 900, 1440] {
         resize(&browser, width, 900);
-        let hidden = "const page = document.documentElement; return page.scrollWidth - page.clientWidth";
+        let hidden =
+            "const page = document.documentElement; return page.scrollWidth - page.clientWidth";
         browser.save_screenshot(&format!("dashboard-{width}"));
         assert_eq!(browser.run(hidden), 0, "{width}");
     }
