@@ -6,6 +6,7 @@ mod commands;
 mod docs;
 mod endpoints;
 mod figures;
+mod many_bans;
 mod streams;
 
 use std::net::SocketAddr;

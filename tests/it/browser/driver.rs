@@ -230,6 +230,13 @@ fn exchange(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<
 
 /// Starts the driver on a free port.
 fn start_driver() -> (Child, u16) {
+    // It ends if another program takes the port, which is free for IPv4 and IPv6 at different times.
+    let started = (0..5).find_map(|_| try_start_driver());
+    started.expect("chromedriver names its port")
+}
+
+/// Starts the driver. `None` if it ends before it names its port.
+fn try_start_driver() -> Option<(Child, u16)> {
     let mut command = Command::new("chromedriver");
     let started = command
         .arg("--port=0")
@@ -242,6 +249,10 @@ fn start_driver() -> (Child, u16) {
         let (_, port) = line.split_once("started successfully on port ")?;
         port.trim_end_matches('.').parse().ok()
     });
-    let port = ports.next().expect("chromedriver names its port");
-    (driver, port)
+    let Some(port) = ports.next() else {
+        _ = driver.kill();
+        _ = driver.wait();
+        return None;
+    };
+    Some((driver, port))
 }
