@@ -140,7 +140,7 @@ impl Decision {
             return;
         }
         let stops = blocks || matches!(self.verdict, Verdict::Shadow { .. });
-        // A client that is told to wait for a block can solve a challenge after that.
+        // After waiting for a block, a client can solve a challenge.
         let is_solvable = rule.action == Action::Challenge
             && !self.blocks_challenges
             && matches!(self.verdict, Verdict::Block { .. });

@@ -54,8 +54,8 @@ fn known_by_registration(preset: &ProtectSettings, file: &ConfigFile, warnings: 
     }
 }
 
-/// Warns of a registration whose usual responses prove no account. Whoever fills in the name of another user would
-/// become known to that user.
+/// Warns of a registration whose usual responses prove no account. A client that fills in the name of another user
+/// would become known to that user.
 fn unproven_registration(
     preset: &ProtectSettings,
     login: Option<&ProtectSettings>,

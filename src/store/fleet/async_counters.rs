@@ -126,7 +126,7 @@ impl AsyncCounters {
         &self.mirror
     }
 
-    /// Tells all nodes of the changes that people have made.
+    /// Announces changes that people have made to all nodes.
     pub(in crate::store) fn announce(&self, events: PackedEvents) {
         self.add_events(events);
         self.wake.notify_one();
