@@ -176,7 +176,7 @@ impl KeyPart {
 // === impl PartText ===
 
 impl PartText<'_> {
-    /// Reads an unquoted value. `None` if it is none.
+    /// Reads an unquoted value. `None` if the text is not an unquoted value.
     fn parse<T: std::str::FromStr>(&self) -> Option<T> {
         self.text.parse().ok().filter(|_| !self.is_quoted)
     }

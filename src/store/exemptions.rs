@@ -1,6 +1,6 @@
 //! Addresses and networks that pass all rules for a limited time, because a person says so.
 //!
-//! The request path reads one atomic number while there are none. Changes replace the whole table.
+//! Without exemptions, the request path only reads one atomic number. Changes replace the whole table.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
