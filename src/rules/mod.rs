@@ -18,6 +18,7 @@ pub mod key_buffer;
 mod key_text;
 pub mod plan;
 mod planner;
+mod prehashed;
 mod quota;
 pub mod registry;
 mod share;
@@ -41,6 +42,7 @@ pub use self::plan::{
     BanLength, HeldLeases, KeyStatus, OnStoreFailure, Plan, PlanResult, RuleId, Step, StepOp,
     StepResult, StoreMode,
 };
+pub use self::prehashed::PrehashedKeys;
 use self::registry::RuleRegistry;
 use crate::decision::{Action, RuleIndex};
 use crate::expr::{EvalContext, FieldFacts, Phase, Predicate, Prefilter, Scalar};

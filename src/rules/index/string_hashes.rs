@@ -1,10 +1,10 @@
 //! Strings that a value may equal or start with: one hash per length, however many strings there are.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
 
 use super::{Marks, Rules};
 use crate::expr::PrefilterCondition;
+use crate::rules::PrehashedKeys;
 
 /// The number of bytes of a value that are hashed. A longer string is found by its prefix.
 const LONGEST: usize = 64;
@@ -16,7 +16,7 @@ pub(super) struct StringHashes {
     lengths: Box<[usize]>,
     /// The lengths of whole strings, one bit per length.
     wholes: u128,
-    rules: HashMap<u64, Rules, BuildHasherDefault<Hashed>>,
+    rules: HashMap<u64, Rules, PrehashedKeys>,
     /// A bit for the last six bits of each hash: rules most strings out without a search.
     hashes: u64,
 }
@@ -24,10 +24,6 @@ pub(super) struct StringHashes {
 /// A hash that is extended byte by byte.
 #[derive(Clone, Copy)]
 struct Growing(u64);
-
-/// A hasher for values that are hashes already.
-#[derive(Default)]
-struct Hashed(u64);
 
 // === impl StringHashes ===
 
@@ -110,19 +106,5 @@ impl Growing {
 
     fn whole(self) -> u64 {
         !self.start()
-    }
-}
-
-// === impl Hashed ===
-
-impl Hasher for Hashed {
-    fn write(&mut self, _: &[u8]) {}
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

@@ -2,8 +2,6 @@
 //!
 //! A counter's slots depend only on its tag, so that a counter can be moved to another table without its key.
 
-use std::hash::{BuildHasherDefault, Hasher};
-
 use sha2::{Digest as _, Sha256};
 
 use self::sip::SipState;
@@ -36,13 +34,6 @@ enum HashRest {
     /// Not computed yet.
     Later(SipState),
 }
-
-/// The hasher of maps that have hashes as keys.
-pub(super) type Prehashed = BuildHasherDefault<LowBits>;
-
-/// Uses the low half of a 128-bit hash unchanged.
-#[derive(Debug, Default)]
-pub(super) struct LowBits(u64);
 
 // === impl KeyHasher ===
 
@@ -166,24 +157,6 @@ impl KeyTag {
 /// Scales `bits`, read as a fraction of 2³², to `count`: the high bits decide.
 fn scale(bits: u32, count: usize) -> usize {
     ((u64::from(bits) * count as u64) >> 32) as usize
-}
-
-// === impl LowBits ===
-
-impl Hasher for LowBits {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u128(&mut self, hash: u128) {
-        self.0 = hash as u64;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
 }
 
 #[cfg(test)]

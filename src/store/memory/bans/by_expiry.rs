@@ -4,12 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::BanRecord;
 use crate::clock::Timestamp;
-use crate::store::memory::hash::{KeyHash, Prehashed};
+use crate::rules::PrehashedKeys;
+use crate::store::memory::hash::KeyHash;
 
 /// Bans, at most one per key, ordered by their end.
 #[derive(Debug, Default)]
 pub(super) struct BansByExpiry {
-    by_key: HashMap<u128, BanRecord, Prehashed>,
+    by_key: HashMap<u128, BanRecord, PrehashedKeys>,
     by_end: BTreeSet<(Timestamp, u128)>,
 }
 
