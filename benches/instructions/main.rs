@@ -29,7 +29,7 @@ use lockgate::fingerprint::{ClientHello, client_hello, ja3, ja4};
 use lockgate::observe::activity::{
     ActionClass, ActivityHub, CoreActivity, DecidedKey, DecisionRecord,
 };
-use lockgate::rules::plan::PlanResult;
+use lockgate::rules::plan::{KeyStatus, PlanResult, StepResult};
 use lockgate::rules::{Plan, RuleSet};
 use lockgate::store::{Store, StoreBounds};
 use siphasher::sip128::{Hash128, SipHasher13};
@@ -57,11 +57,13 @@ struct Counted {
     result: &'static mut PlanResult,
 }
 
-/// The recorder of a core, and the plan of a request that several rules count.
+/// The recorder of a core, and the plan of a request that several rules count, with its result.
+#[derive(Clone, Copy)]
 struct Recorder {
     activity: &'static CoreActivity,
     plan: &'static Plan,
-    name: Arc<str>,
+    result: &'static PlanResult,
+    name: &'static Arc<str>,
 }
 
 #[library_benchmark]
@@ -234,22 +236,22 @@ impl Counted {
 
 impl Recorder {
     fn record_keys(&self) {
-        let result = PlanResult::default();
-        self.activity.count_keys(self.plan, &result, || "{}".into());
+        (self.activity).count_keys(self.plan, self.result, || "{}".into());
     }
 
     fn record_ban(&self) {
         let (step, client) = (&self.plan.steps[0], [192, 0, 2, 1].into());
+        let key = self.plan.key(step);
         let by = DecidedKey {
-            rule: step.id,
-            name: &self.name,
+            hash: self.activity.hash_key(step.id, key),
+            name: self.name,
             action: "block",
-            key: self.plan.key(step),
             client,
         };
         let until = load::now().plus(Duration::from_secs(60));
-        (self.activity).hit_ban((by.rule, by.key), until, load::now(), client);
-        let record = || decided(&self.name);
+        let seen = (load::now(), client);
+        (self.activity).hit_ban(by.hash, (step.id, key), until, seen);
+        let record = || decided(self.name);
         self.activity.decide(&by, (b"/login", 429), record);
     }
 }
@@ -260,10 +262,16 @@ fn recorder(rules: usize) -> Recorder {
     let mut plan = rule.plan(7).clone();
     let step = plan.steps[0].clone();
     plan.steps.extend(iter::repeat_n(step, rules - 1));
+    let within = |step| StepResult::without_counter(step, KeyStatus::Within);
+    let result = PlanResult {
+        steps: (0..rules as u16).map(within).collect(),
+        ..PlanResult::default()
+    };
     let recorder = Recorder {
         activity: leak(CoreActivity::new(Arc::new(ActivityHub::new(100)))),
         plan: leak(plan),
-        name: "rule".into(),
+        result: leak(result),
+        name: leak("rule".into()),
     };
     (0..70).for_each(|_| recorder.record_keys());
     recorder.record_ban();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::header::{HOST, USER_AGENT};
+use smallvec::SmallVec;
 
 use super::access_entry;
 use super::engine::Evaluation;
@@ -12,14 +13,17 @@ use super::started_bans::{BanScene, record_started_bans};
 use crate::decision::{DecidedBy, RuleEventKind, RuleIndex, Verdict};
 use crate::limit::CounterReading;
 use crate::observe::activity::{
-    ActionClass, DecidedKey, DecisionRecord, MAX_TEXT, RequestSample, cut_text, shortened,
+    ActionClass, DecidedKey, DecisionRecord, MAX_TEXT, RequestSample, RuleKeyHash, cut_text,
+    shortened,
 };
 use crate::rules::{KeyStatus, Rule, Step, StepOp, StepResult};
 
 /// The key and the counter by which a rule decided a request.
 pub struct RuleEvidence {
     rule: RuleIndex,
-    key: Box<[u8]>,
+    key: SmallVec<[u8; 32]>,
+    /// The hash of the rule and the key.
+    hash: RuleKeyHash,
     is_banned: bool,
     /// The units that the key has used. `None` for a key that was already banned and without a limit.
     count: Option<u64>,
@@ -53,18 +57,22 @@ impl RequestContext<'_, '_> {
             let Some(step) = step.filter(|step| !step.candidate) else {
                 continue;
             };
-            if let KeyStatus::Banned { until, .. } = step_result.status
-                && self.has_acted(step.rule)
-            {
-                let (by, client) = ((step.id, plan.key(step)), self.facts.client);
-                core.activity.hit_ban(by, until, self.now, client);
+            let decides = deciding == Some(step.rule) && self.evidence.is_none();
+            let ban = match step_result.status {
+                KeyStatus::Banned { until, .. } if self.has_acted(step.rule) => Some(until),
+                _ => None,
+            };
+            if !decides && ban.is_none() {
+                continue;
             }
-            if deciding == Some(step.rule) && self.evidence.is_none() {
-                self.evidence = Some(Box::new(RuleEvidence::of(
-                    step,
-                    step_result,
-                    plan.key(step),
-                )));
+            let key = plan.key(step);
+            let hash = core.activity.hash_key(step.id, key);
+            if let Some(until) = ban {
+                let seen = (self.now, self.facts.client);
+                core.activity.hit_ban(hash, (step.id, key), until, seen);
+            }
+            if decides {
+                self.evidence = Some(RuleEvidence::of(step, step_result, key, hash));
             }
         }
     }
@@ -112,18 +120,19 @@ impl RequestContext<'_, '_> {
         let Some(rule) = self.snapshot().rules.get(decided_by.rule) else {
             return;
         };
-        let evidence = self.evidence.as_deref();
+        let activity = &self.state.core.activity;
+        let evidence = self.evidence.as_ref();
         let evidence = evidence.filter(|evidence| evidence.rule == decided_by.rule);
+        let hash = evidence.map(|evidence| evidence.hash);
         let by = DecidedKey {
-            rule: rule.id,
+            hash: hash.unwrap_or_else(|| activity.hash_key(rule.id, &[])),
             name: &rule.name,
             action: decided_by.action.name(),
-            key: evidence.map_or(&[], |evidence| &evidence.key),
             client: self.facts.client,
         };
         let status = handled.response.status().as_u16();
         let request = (self.facts.head.path.as_bytes(), status);
-        self.state.core.activity.decide(&by, request, || {
+        activity.decide(&by, request, || {
             let record = DecisionRecord {
                 action: by.action,
                 dry_run: decided_by.dry_run,
@@ -212,12 +221,13 @@ impl RequestContext<'_, '_> {
 // === impl RuleEvidence ===
 
 impl RuleEvidence {
-    fn of(step: &Step, result: &StepResult, key: &[u8]) -> Self {
+    fn of(step: &Step, result: &StepResult, key: &[u8], hash: RuleKeyHash) -> Self {
         let was_banned = matches!(result.status, KeyStatus::Banned { started: false, .. });
         let reading = result.reading.filter(|_| !was_banned);
         Self {
             rule: step.rule,
             key: key.into(),
+            hash,
             is_banned: matches!(result.status, KeyStatus::Banned { .. }),
             count: reading.map(|reading| units_with(step, reading)),
             limit: (step.op != StepOp::Always).then(|| step.limiter.capacity()),

@@ -43,7 +43,7 @@ pub struct RequestContext<'a, 'r> {
     /// Whether the request counts as a decision: not if it is for the challenge path.
     pub is_decision: Cell<bool>,
     /// The key and the counter by which a rule decided. `None` if no rule acted.
-    pub(super) evidence: Option<Box<RuleEvidence>>,
+    pub(super) evidence: Option<RuleEvidence>,
     has_response: bool,
 }
 

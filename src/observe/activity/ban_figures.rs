@@ -1,11 +1,8 @@
 //! What this node knows about bans beyond the store: the requests that each has mitigated, and why it started.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
-
-use siphasher::sip::SipHasher13;
 
 use super::core_batch::{BanHits, BanStart};
 use crate::clock::Timestamp;
@@ -180,9 +177,12 @@ impl AddressSet {
     const MAX: u32 = 64;
 
     pub(super) fn insert(&mut self, address: IpAddr) {
-        let mut hasher = SipHasher13::new();
-        address.hash(&mut hasher);
-        self.0 |= 1 << (hasher.finish() % u64::from(u128::BITS));
+        let bits = address_bits(address);
+        let mut hash = (bits >> 64) as u64 ^ bits as u64;
+        for _ in 0..2 {
+            hash = (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+        self.0 |= 1 << (hash >> (u64::BITS - u128::BITS.ilog2()));
     }
 
     fn add(&mut self, other: Self) {
@@ -195,6 +195,14 @@ impl AddressSet {
         let unset = f64::from(self.0.count_zeros().max(1));
         let estimate = (bits * (bits / unset).ln()) as u32;
         estimate.clamp(self.0.count_ones().min(Self::MAX), Self::MAX)
+    }
+}
+
+/// Returns the bits of an address; an IPv4 address has those of the mapped IPv6 address.
+pub(super) fn address_bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(ip) => ip.to_bits(),
     }
 }
 

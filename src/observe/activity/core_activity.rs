@@ -11,6 +11,7 @@ use siphasher::sip::SipHasher13;
 
 use super::action_class::ActionClass;
 use super::activity_hub::ActivityHub;
+use super::ban_figures::address_bits;
 use super::core_batch::{BanStart, CoreBatch};
 use super::decision_record::DecisionRecord;
 use super::key_hits::KeySampler;
@@ -35,17 +36,19 @@ pub struct CoreActivity {
 /// The rule and the key that a request was decided by, and the client.
 #[derive(Clone, Copy, Debug)]
 pub struct DecidedKey<'a> {
-    /// The rule.
-    pub rule: RuleId,
+    /// The hash of the rule and the key.
+    pub hash: RuleKeyHash,
     /// The name of the rule.
     pub name: &'a Arc<str>,
     /// The action of the rule.
     pub action: &'static str,
-    /// The bytes of the key.
-    pub key: &'a [u8],
     /// The client address.
     pub client: IpAddr,
 }
+
+/// The hash of a rule and a key, under a secret of the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleKeyHash(u64);
 
 // === impl CoreActivity ===
 
@@ -92,6 +95,14 @@ impl CoreActivity {
         }
     }
 
+    /// Hashes a key of a rule, to record bans and decisions by.
+    #[inline]
+    pub fn hash_key(&self, rule: RuleId, key: &[u8]) -> RuleKeyHash {
+        let mut hasher = self.hasher;
+        hasher.write_u64(rule.identity);
+        RuleKeyHash(hasher.hash(key))
+    }
+
     /// Records the decision of a rule. `record` is called unless an equal decision was recorded shortly before, or too
     /// many were.
     pub fn decide(
@@ -100,15 +111,15 @@ impl CoreActivity {
         (path, status): (&[u8], u16),
         record: impl FnOnce() -> DecisionRecord,
     ) {
-        let mut hasher = self.digest(by.rule, by.key);
-        match by.client {
-            IpAddr::V4(ip) => hasher.write(&ip.octets()),
-            IpAddr::V6(ip) => hasher.write(&ip.octets()),
-        }
-        hasher.write_u16(status);
-        hasher.write(path);
+        let address = address_bits(by.client);
+        let mut hasher = self.hasher;
+        // Each number has 64 bits: the hasher is slow between two words.
+        hasher.write_u64(by.hash.0);
+        hasher.write_u64((address >> 64) as u64);
+        hasher.write_u64(address as u64);
+        hasher.write_u64(status.into());
         if let Ok(mut batch) = self.batch.try_borrow_mut() {
-            batch.decide(hasher.finish(), (by.name, by.action), record);
+            batch.decide(hasher.hash(path), (by.name, by.action), record);
         }
     }
 
@@ -125,11 +136,16 @@ impl CoreActivity {
         }
     }
 
-    /// Counts a request that a ban mitigates. The ban ends at `until`.
-    pub fn hit_ban(&self, by: (RuleId, &[u8]), until: Timestamp, now: Timestamp, client: IpAddr) {
-        let digest = self.digest(by.0, by.1).finish();
+    /// Counts a request that a ban mitigates. `hash` is that of the rule and the key. The ban ends at `until`.
+    pub fn hit_ban(
+        &self,
+        hash: RuleKeyHash,
+        by: (RuleId, &[u8]),
+        until: Timestamp,
+        (now, client): (Timestamp, IpAddr),
+    ) {
         let is_full = match self.batch.try_borrow_mut() {
-            Ok(mut batch) => batch.hit_ban(digest, by, until, (now, client)),
+            Ok(mut batch) => batch.hit_ban(hash.0, by, until, (now, client)),
             Err(_) => false,
         };
         if is_full {
@@ -168,13 +184,5 @@ impl CoreActivity {
             self.sampler.adapt(&batch.keys, now - since);
         }
         self.hub.give(batch);
-    }
-
-    fn digest(&self, rule: RuleId, key: &[u8]) -> SipHasher13 {
-        let mut hasher = self.hasher;
-        hasher.write_u64(rule.identity);
-        hasher.write_usize(key.len());
-        hasher.write(key);
-        hasher
     }
 }

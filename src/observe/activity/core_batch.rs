@@ -11,7 +11,7 @@ use super::decision_record::DecisionRecord;
 use super::key_hits::KeyHits;
 use super::latency::LatencyBuckets;
 use crate::clock::Timestamp;
-use crate::rules::RuleId;
+use crate::rules::{PrehashedKeys, RuleId};
 
 /// The maximum number of different decisions in a batch. Further ones are only counted.
 const MAX_DECISIONS: usize = 512;
@@ -38,13 +38,13 @@ pub struct CoreBatch {
     /// The keys that were counted.
     pub(super) keys: KeyHits,
     /// The bans that mitigated a request, by a hash.
-    pub(super) bans: HashMap<u64, BanHits>,
+    pub(super) bans: HashMap<u64, BanHits, PrehashedKeys>,
     /// The new bans with a cause.
     pub(super) starts: Vec<BanStart>,
     /// The number of new bans of each rule.
     pub(super) started: Vec<(Arc<str>, u32)>,
     /// The positions in `decisions`, by a hash.
-    positions: HashMap<u64, usize>,
+    positions: HashMap<u64, usize, PrehashedKeys>,
     /// The number of forwarded requests in `decisions`.
     forwarded: u32,
     /// When the batch was started. `None` for the first batch.

@@ -39,7 +39,7 @@ pub use self::action_class::ActionClass;
 pub use self::activity_hub::{ActivityHub, ActivityStream};
 pub use self::ban_cause::BanCause;
 pub use self::ban_figures::BanFigures;
-pub use self::core_activity::{CoreActivity, DecidedKey};
+pub use self::core_activity::{CoreActivity, DecidedKey, RuleKeyHash};
 pub use self::core_batch::BanStart;
 pub use self::decision_record::{DecisionRecord, MAX_TEXT, cut_text, shortened};
 pub use self::decision_ring::{ClientDecisions, ClientQuery};

@@ -56,10 +56,9 @@ impl Stage {
 
     fn block(&self, name: &Arc<str>, client: [u8; 4]) {
         let by = DecidedKey {
-            rule: RULE,
+            hash: self.core.hash_key(RULE, b"k"),
             name,
             action: "block",
-            key: b"k",
             client: client.into(),
         };
         self.core.count(ActionClass::Block, None);
@@ -76,8 +75,9 @@ impl Stage {
             until,
             cause: "6 × POST /login".into(),
         });
-        let (now, client) = (self.clock.now(), [192, 0, 2, 1].into());
-        self.core.hit_ban((RULE, &[key]), until, now, client);
+        let seen = (self.clock.now(), [192, 0, 2, 1].into());
+        let hash = self.core.hash_key(RULE, &[key]);
+        self.core.hit_ban(hash, (RULE, &[key]), until, seen);
     }
 }
 
