@@ -352,9 +352,9 @@ impl Plan {
     /// The step that ended evaluation, according to `result`. `None` if none did.
     pub fn ending_step(&self, result: &PlanResult) -> Option<u16> {
         let ends = |result: &&StepResult| {
-            let step = self.steps.get(usize::from(result.step));
-            let terminal = step.is_some_and(|step| step.mitigates && step.is_terminal);
-            terminal && result.status != KeyStatus::Within
+            let step = || self.steps.get(usize::from(result.step));
+            let is_terminal = |step: &Step| step.mitigates && step.is_terminal;
+            result.status != KeyStatus::Within && step().is_some_and(is_terminal)
         };
         result.steps.iter().find(ends).map(|result| result.step)
     }

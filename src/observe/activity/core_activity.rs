@@ -77,22 +77,29 @@ impl CoreActivity {
     /// `sample` is called for few requests, and returns the request as JSON.
     #[inline]
     pub fn count_keys(&self, plan: &Plan, result: &PlanResult, sample: impl FnOnce() -> Arc<str>) {
-        if !plan.steps.is_empty() && self.sampler.is_due() {
-            self.record_keys(plan, result, sample);
+        if !plan.steps.is_empty()
+            && self.sampler.is_due()
+            && self.record_keys(plan, result)
+            && let Ok(mut batch) = self.batch.try_borrow_mut()
+        {
+            batch.keys.add_sample(sample());
         }
     }
 
+    /// Records the keys of a request that is due, and returns whether the request becomes a sample.
     #[inline(never)]
-    fn record_keys(&self, plan: &Plan, result: &PlanResult, sample: impl FnOnce() -> Arc<str>) {
+    fn record_keys(&self, plan: &Plan, result: &PlanResult) -> bool {
         if !plan.steps.iter().any(|step| step.op.counts()) {
-            return;
+            return false;
         }
-        if let Ok(mut batch) = self.batch.try_borrow_mut() {
-            let keys = &mut batch.keys;
-            let weight = self.sampler.weight(keys);
-            let sample = self.sampler.is_sample(keys).then(sample);
-            keys.record(plan, result, weight, sample);
-        }
+        let Ok(mut batch) = self.batch.try_borrow_mut() else {
+            return false;
+        };
+        let keys = &mut batch.keys;
+        let weight = self.sampler.weight(keys);
+        let is_sample = self.sampler.is_sample(keys);
+        keys.record(plan, result, weight, is_sample);
+        is_sample
     }
 
     /// Hashes a key of a rule, to record bans and decisions by.
@@ -178,7 +185,7 @@ impl CoreActivity {
         if !self.hub.has_space() {
             return;
         }
-        let next = CoreBatch::starting(now.or(batch.since));
+        let next = CoreBatch::after(&batch, now.or(batch.since));
         let batch = mem::replace(&mut *batch, next);
         if let Some((now, since)) = now.zip(batch.since) {
             self.sampler.adapt(&batch.keys, now - since);

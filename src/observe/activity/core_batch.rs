@@ -97,9 +97,10 @@ pub struct BanStart {
 // === impl CoreBatch ===
 
 impl CoreBatch {
-    /// Starts a batch at `now`.
-    pub(super) fn starting(now: Option<Instant>) -> Self {
+    /// Starts the batch after `previous` at `now`.
+    pub(super) fn after(previous: &Self, now: Option<Instant>) -> Self {
         Self {
+            keys: KeyHits::after(&previous.keys),
             since: now,
             ..Self::default()
         }

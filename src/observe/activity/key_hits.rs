@@ -72,21 +72,34 @@ pub(super) struct KeySampler {
 // === impl KeyHits ===
 
 impl KeyHits {
+    /// Starts a batch with space for about as many keys as `previous` has, so that it is not copied while it grows.
+    pub(super) fn after(previous: &Self) -> Self {
+        Self {
+            hits: Vec::with_capacity(previous.hits.len() * 5 / 4),
+            keys: Vec::with_capacity(previous.keys.len() * 5 / 4),
+            ..Self::default()
+        }
+    }
+
     /// Records the keys that `plan` counts, up to the step that ended evaluation. A key is also recorded if the request
-    /// was refused and therefore not charged. `sample` is the request, if it was chosen as a sample.
+    /// was refused and therefore not charged. With `is_sample`, [`KeyHits::add_sample`] must follow.
+    #[inline]
     pub(super) fn record(
         &mut self,
         plan: &Plan,
         result: &PlanResult,
         weight: u32,
-        sample: Option<Arc<str>>,
+        is_sample: bool,
     ) {
         self.requests = self.requests.saturating_add(1);
-        self.samples.extend(sample.iter().cloned());
-        let sample = sample.map_or(0, |_| self.samples.len() as u32);
+        let sample = if is_sample {
+            self.samples.len() as u32 + 1
+        } else {
+            0
+        };
         let end = plan.ending_step(result).map(usize::from);
-        let reached = end.map_or(plan.steps.len(), |end| end + 1);
-        for step in plan.steps.iter().take(reached) {
+        let reached = end.and_then(|end| plan.steps.get(..=end));
+        for step in reached.unwrap_or(&plan.steps) {
             if !step.op.counts() || step.candidate || step.only_total {
                 continue;
             }
@@ -103,6 +116,11 @@ impl KeyHits {
                 sample,
             });
         }
+    }
+
+    /// Adds the request that was recorded last as a sample.
+    pub(super) fn add_sample(&mut self, sample: Arc<str>) {
+        self.samples.push(sample);
     }
 
     /// Returns the recorded keys, in order.

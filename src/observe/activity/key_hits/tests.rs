@@ -44,7 +44,10 @@ pub(in crate::observe::activity) fn add(
     weight: u32,
     sample: Option<Arc<str>>,
 ) {
-    hits.record(plan, &PlanResult::default(), weight, sample);
+    hits.record(plan, &PlanResult::default(), weight, sample.is_some());
+    sample
+        .into_iter()
+        .for_each(|sample| hits.add_sample(sample));
 }
 
 /// Sends `requests` through a sampler; returns what it records.
@@ -143,7 +146,7 @@ fn only_the_steps_that_a_request_reached_are_recorded() {
             ..PlanResult::default()
         };
         let mut hits = KeyHits::default();
-        hits.record(&all, &result, 1, None);
+        hits.record(&all, &result, 1, false);
         hits.iter().map(|hit| hit.rule).collect::<Vec<_>>()
     };
     assert_eq!(recorded(KeyStatus::Within), [RULE, later]);
