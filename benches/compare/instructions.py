@@ -22,14 +22,19 @@ WARM_UP = 1000
 PATIENCE = 300
 
 
-def per_request(bench, name, few, many, keep=None):
-    """Instructions a request by case. The profiles of the `many` runs are copied to `keep`."""
+def per_request(bench, name, few, many, keep=None, cases=CASES, serving_only=False):
+    """Instructions a request by case. The profiles of the `many` runs are copied to `keep`.
+
+    With `serving_only`, of the thread that serves: work in the background, once a second, is not counted.
+    """
     out = bench.work / f"callgrind.{name}"
-    wrapper = ["valgrind", "--tool=callgrind", "-q", f"--callgrind-out-file={out}"]
+    threads = f"--separate-threads={'yes' if serving_only else 'no'}"
+    wrapper = ["valgrind", "--tool=callgrind", "-q", threads, f"--callgrind-out-file={out}"]
     proxy = bench.start(name, 1, wrapper, PATIENCE)
     dumps = _Dumps(proxy.pid, out)
     found = {}
-    for case, (_, scheme, options) in CASES.items():
+    for case in cases:
+        _, scheme, options = CASES[case]
         h2load(proxy, scheme, *options, "-n", str(WARM_UP))
         dumps.take()
         h2load(proxy, scheme, *options, "-n", str(few))
@@ -55,10 +60,12 @@ class _Dumps:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE,
         )
         self.taken += 1
-        part = Path(f"{self.out}.{self.taken}")
-        if done.returncode != 0 or not part.exists():
+        # One file, or one for each thread.
+        written = list(self.out.parent.glob(f"{self.out.name}.{self.taken}")) or list(
+            self.out.parent.glob(f"{self.out.name}.{self.taken}-*"))
+        if done.returncode != 0 or not written:
             raise Failed(f"callgrind wrote no dump:\n{done.stdout}")
-        return part
+        return max(written, key=_total)
 
 
 def _total(dump):
