@@ -101,7 +101,7 @@ function drawBans() {
   const rows = find("#bans tbody");
   const current = JSON.stringify([selection(), bans.cursors]);
   const isSame = current === bans.shownSelection;
-  const isDue = Date.now() - bans.orderedAt > RESORT_MILLIS && !isHeld(rows);
+  const isDue = bans.rows.length === 0 || (Date.now() - bans.orderedAt > RESORT_MILLIS && !isHeld(rows));
   if (isDue || !isSame) {
     bans.rows = freshRows();
     Object.assign(bans, { shownSelection: current, orderedAt: Date.now() });

@@ -1,6 +1,8 @@
 // The chart: decisions per second over 15 minutes, stacked, with markers.
 
 const MARGIN = { left: 46, right: 12, top: 22, bottom: 20 };
+/** The width of a letter in the chart, on average and rounded up. */
+const LETTER_WIDTH = 6.6;
 /** How many draws the axis waits before it shrinks. */
 const SHRINK_AFTER = 20;
 /** How many steps each key moves the cursor: Page Up and Page Down by a minute. */
@@ -28,14 +30,15 @@ function setUpChart() {
   find("#legend").append(...LAYER_NAMES.map(legendButton));
   const group = (name) => create("g", { class: name });
   chart.parts = {
+    unknown: group("unknown"),
     grid: group("grid"),
     areas: LAYER_NAMES.map((layer) => create("path", { class: `area ${layer}` })),
     times: group("times"),
     markers: group("markers"),
     cursor: create("line", { class: "cursor" }),
   };
-  const { grid, areas, times, markers, cursor } = chart.parts;
-  find("#chart svg").append(grid, ...areas, times, markers, cursor);
+  const { unknown, grid, areas, times, markers, cursor } = chart.parts;
+  find("#chart svg").append(unknown, grid, ...areas, times, markers, cursor);
   const box = find("#chart");
   const follow = (event) => moveCursor(stepAt(event.clientX));
   box.onpointermove = follow;
@@ -98,6 +101,7 @@ function drawChart() {
     bottom: MARGIN.top + plot.height,
     right: width - MARGIN.right,
   };
+  drawUnknown(scale);
   drawGrid(scale);
   drawAreas(scale);
   drawTimes(scale, height);
@@ -124,6 +128,20 @@ function niceAxis(peak) {
   const power = 10 ** Math.floor(Math.log10(peak / 5));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size * 5 >= peak);
   return { step, max: step * Math.ceil(peak / step) };
+}
+
+/** Marks the time before the gateway started: nothing is known of it, which differs from no requests. */
+function drawUnknown(scale) {
+  const step = (state.startedAt - state.history.firstStart) / state.history.stepMillis;
+  if (!(step > 0)) {
+    chart.parts.unknown.replaceChildren();
+    return;
+  }
+  const end = scale.x(Math.min(step, STEPS - 1)), middle = (MARGIN.left + end) / 2;
+  const area = create("path", { d: `M${MARGIN.left} ${MARGIN.top}H${end}V${scale.bottom}H${MARGIN.left}Z` });
+  const text = `Started at ${formatClock(state.startedAt)}`;
+  const label = create("text", { x: middle, y: scale.bottom - 9, "text-anchor": "middle" }, text);
+  chart.parts.unknown.replaceChildren(area, ...(end - MARGIN.left > text.length * LETTER_WIDTH ? [label] : []));
 }
 
 function drawGrid(scale) {
@@ -170,23 +188,28 @@ function drawTimes(scale, height) {
   chart.parts.times.replaceChildren(...labels);
 }
 
-/** Draws a line per marker, and its label where there is room for it. */
+/** Draws a line per marker, and its label where it covers no other. Further bans of a rule are only ticks. */
 function drawMarkers(scale) {
   const { history } = state;
-  const marks = [];
+  const marks = [], shownBans = new Set();
   let free = MARGIN.left;
-  for (const marker of history.markers) {
-    const step = (toMillis(marker.ts) - history.firstStart) / history.stepMillis;
+  for (const { ts, kind, bad: isBad, label } of history.markers) {
+    const step = (toMillis(ts) - history.firstStart) / history.stepMillis;
     if (step < 0) continue;
     const x = scale.x(Math.min(step, STEPS - 1));
-    const bad = marker.bad ? "bad" : null;
-    marks.push(create("line", { class: bad, x1: x, x2: x, y1: MARGIN.top - 4, y2: scale.bottom }));
-    const room = marker.label.length * 6.2 + 10;
-    if (scale.width > 420 && x >= free && x + room < scale.right) {
-      marks.push(create("text", { class: bad, x: x + 4, y: MARGIN.top - 8 }, marker.label));
-      free = x + room;
+    const bad = isBad ? "bad" : null;
+    const isRepeated = kind === "ban" && shownBans.has(label);
+    shownBans.add(label);
+    if (!isRepeated) marks.push(create("line", { class: bad, x1: x, x2: x, y1: MARGIN.top - 4, y2: scale.bottom }));
+    const width = label.length * LETTER_WIDTH + 10;
+    const isAfter = x >= free && x + width < scale.right;
+    const isBefore = x - width >= free && x + width >= scale.right;
+    if (scale.width > 420 && !isRepeated && (isAfter || isBefore)) {
+      const place = isAfter ? { x: x + 4 } : { x: x - 4, "text-anchor": "end" };
+      marks.push(create("text", { class: bad, y: MARGIN.top - 8, ...place }, label));
+      free = isAfter ? x + width : x;
     } else {
-      marks.push(create("path", { class: bad, d: `M${x - 3.5} ${MARGIN.top - 11}h7l-3.5 6z` }));
+      marks.push(create("path", { class: bad, d: `M${x - 3.5} ${MARGIN.top - 4}h7l-3.5 6z` }));
     }
   }
   chart.parts.markers.replaceChildren(...marks);

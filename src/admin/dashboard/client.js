@@ -57,7 +57,7 @@ function showUnknownClient(query, error) {
     createButton("Exempt for 1 h", () => release(client, true)),
     createButton("Explain", () => explainClient(client), { class: "primary" }),
   ] : [];
-  showDetails(query, [create("p", {}, `${error.message}.`)], buttons);
+  showDetails(query, [create("p", {}, toSentence(error.message))], buttons);
 }
 
 function describeClient(client) {

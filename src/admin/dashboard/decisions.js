@@ -113,7 +113,7 @@ function feedNote(held) {
   const pausedFor = formatDuration((Date.now() - feed.pausedAt) / 1000);
   if (feed.isPaused) return `Paused ${pausedFor} ago; ${formatNumber(feed.missed)} more since then.`;
   if (held) return "Rows stay while the pointer or the focus is here.";
-  if (!feed.skipped) return "All decisions that match.";
+  if (!feed.skipped) return feed.rows.length > 0 ? "All decisions that match." : "";
   return `A sample: ${formatNumber(feed.skipped)} decisions of the last second are counted but not shown.`;
 }
 

@@ -70,7 +70,7 @@ async function runExplain() {
   try {
     content = explanation(await call("explain", { method: "POST", body: explainRequest() }));
   } catch (error) {
-    content = [create("p", { class: "none error" }, `${error.message}.`)];
+    content = [create("p", { class: "none error" }, toSentence(error.message))];
   }
   if (newest === explain.newestCall) output.replaceChildren(...content);
 }

@@ -53,6 +53,9 @@ function formatShare(ratio) {
 
 const plural = (count, singular, many = `${singular}s`) => `${formatNumber(count)} ${count === 1 ? singular : many}`;
 
+/** Makes a sentence of a message that the gateway wrote. */
+const toSentence = (message) => `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
+
 /** Formats a duration with its two largest units. */
 function formatDuration(seconds) {
   const total = Math.max(0, Math.round(seconds));

@@ -35,6 +35,7 @@ const loadStatus = oneAtATime(async () => {
 
 function setStatus(status) {
   state.status = status;
+  state.startedAt = toMillis(status.now) - 1000 * status.uptime_s;
   document.documentElement.dataset.store = status.store.kind;
   const running = status.state === "running" ? `up ${formatDuration(status.uptime_s)}` : status.state;
   setText(find("#instance"), `${status.instance}, ${status.version}, ${running}`);

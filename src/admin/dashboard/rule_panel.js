@@ -14,7 +14,7 @@ async function loadRulePanel(name) {
   } catch (error) {
     const panel = ruleRow(name)?.querySelector(".panel");
     const isEmpty = panel && !find(".keys", panel);
-    if (isEmpty) panel.replaceChildren(create("p", { class: "error" }, `${error.message}.`));
+    if (isEmpty) panel.replaceChildren(create("p", { class: "error" }, toSentence(error.message)));
     return;
   }
   const body = ruleRow(name), rule = ruleNamed(name);
@@ -92,6 +92,7 @@ function updateHotKey(row, rule, hotKey) {
   const usage = `${formatNumber(count)} of ${formatNumber(limit)}`;
   setText(meter.lastElementChild, bannedUntil ? `over ${formatNumber(limit)}` : usage);
   setText(ban, bannedUntil ? formatRemaining(bannedUntil) : "–");
+  setAttribute(ban, "class", bannedUntil ? "banned" : null);
   setText(button, bannedUntil ? "Unban" : "Ban");
   setAttribute(button, "aria-label", `${button.textContent} ${key} of ${rule.name}`);
 }

@@ -51,6 +51,7 @@ function drawRules() {
   const isEmpty = state.status !== null && state.rules.length === 0;
   table.hidden = isEmpty;
   find("#no-rules").hidden = !isEmpty;
+  find("#rules .inline").hidden = isEmpty;
   setText(find("#rules-count"), state.rules.length ? String(state.rules.length) : "");
 }
 
@@ -120,7 +121,8 @@ function drawRuleSettings(body, rule) {
   setAttribute(find("small", name), "title", condition);
   setText(limit.firstElementChild, describeLimit(rule));
   setText(limit.lastElementChild, rule.limit ? rule.algorithm : "no counter");
-  const [first, ...others] = describeKey(rule);
+  // The column is narrow; the opened rule shows the whole expressions.
+  const [first, ...others] = describeKey(rule).map((part) => part.replace(/^http\.request\./, ""));
   key.replaceChildren(create("small", { class: "mono" }, first), create("small", { class: "mono" }, others.join(" ")));
   setAttribute(key, "title", rule.key.join(" "));
   action.firstElementChild.replaceWith(actionChip(rule.action, rule.dry_run, rule.action));

@@ -12,7 +12,8 @@ const state = {
   rates: {},
   latency: { p50: null, p99: null },
   connections: null,
-  requestsPerSecond: 0,
+  /** When the gateway started, by its own clock. `NaN` before the first status. */
+  startedAt: NaN,
   /** When the newest tick arrived, by this browser's clock. 0 before the first one. */
   lastTickAt: 0,
 };
@@ -37,7 +38,6 @@ function applyTick(tick) {
   state.latency.p50 = smooth(state.latency.p50, tick.latency_ms?.p50);
   state.latency.p99 = smooth(state.latency.p99, tick.latency_ms?.p99);
   state.connections = tick.connections;
-  state.requestsPerSecond = tick.requests_per_s;
   for (const rule of state.rules) applyRuleTick(rule, tick.rules[rule.name], tick.ts);
   const isNewStep = state.history?.add(tick, rates) ?? false;
   requestDraw(isNewStep);

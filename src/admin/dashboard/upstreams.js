@@ -64,9 +64,13 @@ function updateServer(row, server, busiest) {
   setAttribute(health, "data-glyph", SERVER_SIGNS[level]);
   setText(health, describeHealth(server));
   setAttribute(health, "title", since ? `${health.textContent}, since ${formatTime(since)}` : health.textContent);
+  // A server without requests has no load to show, but a reason that needs the room.
+  const isIdle = server.health === "unhealthy" && inFlight === 0;
+  health.colSpan = isIdle ? 2 : 1;
+  load.hidden = isIdle;
   setShare(meter.firstElementChild, inFlight / busiest);
   setText(meter.lastElementChild, `${formatNumber(inFlight)} in flight`);
-  setText(latency, isNumber(p99) ? `p99 ${formatMillis(p99)} ms` : "–");
+  setText(latency, isNumber(p99) ? `p99 ${formatMillis(p99)} ms` : "p99 –");
   setText(button, name === "drain" ? "Ready" : "Drain");
   setAttribute(button, "aria-label", `${button.textContent} ${address}`);
 }
