@@ -1,13 +1,15 @@
 //! The dashboard as an operator uses it, with real traffic.
 
+mod attack;
 mod changes;
 mod fixture;
+mod pictures;
 mod quality;
 mod states;
 
 use std::time::Duration;
 
-use self::fixture::{Dashboard, ENTER};
+use self::fixture::{Dashboard, ENTER, assert_no_problem};
 use super::Browser;
 use crate::harness::wait_until;
 
@@ -61,7 +63,7 @@ fn figures_move_under_traffic() {
     std::thread::sleep(Duration::from_secs(3));
     browser.save_screenshot("dashboard-attack");
     drop(traffic);
-    dashboard.assert_no_problem(&browser);
+    assert_no_problem(&browser);
 }
 
 #[test]
@@ -90,7 +92,7 @@ fn a_rule_opens_with_its_hottest_keys() {
         .click();
     browser.wait_for_text("203.0.113.7 is unbanned.");
     assert!(!dashboard.is_banned("203.0.113.7"));
-    dashboard.assert_no_problem(&browser);
+    assert_no_problem(&browser);
 }
 
 #[test]
@@ -118,7 +120,7 @@ fn a_client_is_found_and_unbanned_with_the_keyboard_alone() {
     // The same key undoes everywhere.
     browser.press("z");
     wait_until("the ban is restored", || dashboard.is_banned("203.0.113.7"));
-    dashboard.assert_no_problem(&browser);
+    assert_no_problem(&browser);
 }
 
 #[test]
@@ -145,5 +147,5 @@ fn keys_lead_to_the_sections() {
     assert_eq!(browser.run(time), "178");
     browser.press("\u{e00e}");
     assert_eq!(browser.run(time), "166");
-    dashboard.assert_no_problem(&browser);
+    assert_no_problem(&browser);
 }

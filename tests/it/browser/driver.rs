@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -61,7 +61,9 @@ impl Browser {
         all.extend([data.as_str()]);
         all.extend(arguments);
         let options = json!({"args": all, "prefs": preferences});
-        let capabilities = json!({"alwaysMatch": {"goog:chromeOptions": options}});
+        let capabilities = json!({
+            "alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}},
+        });
         let mut browser = Self {
             port,
             session: String::new(),
@@ -152,13 +154,23 @@ impl Browser {
         )
     }
 
-    /// Saves what the window shows as `target/screenshots/NAME.png`.
-    pub fn save_screenshot(&self, name: &str) {
+    /// The messages of the console since the last call, and of the browser about the page.
+    pub fn console(&self) -> Vec<String> {
+        let entries = self.post("/se/log", &json!({"type": "browser"}));
+        let entries = entries.as_array().unwrap().iter();
+        let text = |entry: &Value| format!("{}: {}", entry["level"], entry["message"]);
+        entries.map(text).collect()
+    }
+
+    /// Saves what the window shows as `target/screenshots/NAME.png`, and returns where that is.
+    pub fn save_screenshot(&self, name: &str) -> PathBuf {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/screenshots");
         std::fs::create_dir_all(&folder).unwrap();
         let encoded = self.get("/screenshot");
         let png = BASE64_STANDARD.decode(encoded.as_str().unwrap()).unwrap();
-        std::fs::write(folder.join(format!("{name}.png")), png).unwrap();
+        let path = folder.join(format!("{name}.png"));
+        std::fs::write(&path, png).unwrap();
+        path
     }
 
     pub(super) fn get(&self, path: &str) -> Value {

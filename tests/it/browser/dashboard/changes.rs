@@ -1,7 +1,7 @@
 //! What an operator changes: bans, exemptions, servers, the configuration.
 
 use super::super::Browser;
-use super::fixture::{Dashboard, ESCAPE};
+use super::fixture::{Dashboard, ESCAPE, assert_no_problem};
 use crate::harness::wait_until;
 
 fn click(browser: &Browser, css: &str) {
@@ -46,7 +46,7 @@ fn an_unbanned_row_stays_with_undo() {
     wait_until("the row offers Unban", || {
         browser.find(row).unwrap().text().contains("Unban")
     });
-    dashboard.assert_no_problem(&browser);
+    assert_no_problem(&browser);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn bans_are_searched_and_unbanned_together() {
     browser.wait_for_text("2 keys unbanned.");
     assert!(!dashboard.is_banned("203.0.113.8"));
     assert!(dashboard.is_banned("192.0.2.1"));
-    dashboard.assert_no_problem(&browser);
+    assert_no_problem(&browser);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_client_is_exempted_and_not_banned_again() {
     click_button(&browser, ".bans", "Remove");
     browser.wait_for_text("203.0.113.7 is no longer exempt.");
     login.times(7).last_is(200);
-    dashboard.assert_no_problem(&browser);
+    assert_no_problem(&browser);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_decision_is_explained() {
     browser.wait_for_text("by stuffing; the client receives 200");
     let explanation = browser.find("#explanation").unwrap().text();
     assert!(explanation.contains("searching"), "{explanation}");
-    dashboard.assert_no_problem(&browser);
+    assert_no_problem(&browser);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn the_last_server_is_drained_only_after_a_question() {
     wait_until("the server takes requests", || {
         dashboard.client("192.0.2.1").get("/").send().status == 200
     });
-    dashboard.assert_no_problem(&browser);
+    assert_no_problem(&browser);
 }
 
 #[test]
@@ -143,5 +143,5 @@ fn a_refused_reload_shows_its_errors() {
     wait_until("the tile is calm", || {
         browser.find("#tile-config.crit").is_none()
     });
-    dashboard.assert_no_problem(&browser);
+    assert_no_problem(&browser);
 }

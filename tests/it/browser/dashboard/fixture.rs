@@ -102,12 +102,7 @@ impl Dashboard {
 
     /// Opens the page in a window of this size.
     pub fn open_at(&self, browser: &Browser, width: u32, height: u32) {
-        browser.devtools(
-            "Page.addScriptToEvaluateOnNewDocument",
-            json!({"source": WATCH}),
-        );
-        resize(browser, width, height);
-        browser.open(&self.url());
+        open_page(browser, &self.url(), width, height);
     }
 
     /// A client behind the trusted proxy.
@@ -159,12 +154,6 @@ impl Dashboard {
             task: Some(task),
         }
     }
-
-    /// Fails if the page had an error or violated its content security policy.
-    #[track_caller]
-    pub fn assert_no_problem(&self, browser: &Browser) {
-        assert_eq!(browser.run("return window.problems"), json!([]));
-    }
 }
 
 /// Traffic that stops when this value is dropped.
@@ -180,6 +169,24 @@ impl Drop for Attack {
             let _ = task.join();
         }
     }
+}
+
+/// Fails if the page had an error, wrote to the console or violated its content security policy.
+#[track_caller]
+pub fn assert_no_problem(browser: &Browser) {
+    assert_eq!(browser.run("return window.problems"), json!([]));
+    let mut console = browser.console();
+    // The browser notes each refused request, whatever the page does with the response.
+    console.retain(|message| !message.contains("the server responded with a status of 4"));
+    assert_eq!(console, [""; 0]);
+}
+
+/// Opens a page in a window of this size, and watches for problems.
+pub fn open_page(browser: &Browser, url: &str, width: u32, height: u32) {
+    let script = json!({"source": WATCH});
+    browser.devtools("Page.addScriptToEvaluateOnNewDocument", script);
+    resize(browser, width, height);
+    browser.open(url);
 }
 
 /// Waits until the page shows live figures.
