@@ -154,12 +154,13 @@ impl Browser {
         )
     }
 
-    /// The messages of the console since the last call, and of the browser about the page.
-    pub fn console(&self) -> Vec<String> {
+    /// The errors and warnings of the console since the last call, and those of the browser about the page.
+    pub fn console_problems(&self) -> Vec<String> {
         let entries = self.post("/se/log", &json!({"type": "browser"}));
         let entries = entries.as_array().unwrap().iter();
-        let text = |entry: &Value| format!("{}: {}", entry["level"], entry["message"]);
-        entries.map(text).collect()
+        let problems =
+            entries.filter(|entry| entry["level"] == "SEVERE" || entry["level"] == "WARNING");
+        problems.map(|entry| entry["message"].to_string()).collect()
     }
 
     /// Saves what the window shows as `target/screenshots/NAME.png`, and returns where that is.

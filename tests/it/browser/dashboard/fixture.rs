@@ -175,7 +175,7 @@ impl Drop for Attack {
 #[track_caller]
 pub fn assert_no_problem(browser: &Browser) {
     assert_eq!(browser.run("return window.problems"), json!([]));
-    let mut console = browser.console();
+    let mut console = browser.console_problems();
     // The browser notes each refused request, whatever the page does with the response.
     console.retain(|message| !message.contains("the server responded with a status of 4"));
     assert_eq!(console, [""; 0]);

@@ -151,7 +151,11 @@ const INJECTIONS: [(&str, &str); 8] = [
         "document.createElement('script').src = 'data:text/javascript,window.ran = 1'",
         "require-trusted-types-for",
     ),
-    ("eval('window.ran = 1')", "require-trusted-types-for"),
+    // Later, because the driver itself may evaluate strings.
+    (
+        "setTimeout(() => eval('window.ran = 1'))",
+        "require-trusted-types-for",
+    ),
     ("setTimeout('window.ran = 1')", "require-trusted-types-for"),
     (
         "document.body.setAttribute('style', 'display: none')",
