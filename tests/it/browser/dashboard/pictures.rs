@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::json;
@@ -49,7 +50,7 @@ fn pictures_of_an_attack() {
     save_page(&browser, WIDTH, "calm");
     scene.play_attack();
     for text in EXPECTED {
-        browser.wait_for_text(text);
+        wait_patiently_for(&browser, text);
     }
     for layer in ["forward", "delay", "challenge", "shadow", "block"] {
         let rate =
@@ -70,6 +71,18 @@ fn pictures_of_an_attack() {
     }
     save_details(&browser);
     assert_no_problem(&browser);
+}
+
+/// Waits until the page shows `text`, up to a minute: a slow machine sends the attack late.
+#[track_caller]
+fn wait_patiently_for(browser: &Browser, text: &str) {
+    for _ in 0..300 {
+        if browser.text().contains(text) {
+            return;
+        }
+        sleep(Duration::from_millis(200));
+    }
+    panic!("the page does not show {text:?}: {}", browser.text());
 }
 
 /// Saves the page down to the end of the rules: the picture of the README.
