@@ -109,6 +109,9 @@ fn the_last_server_is_drained_only_after_a_question() {
     click_button(&browser, "#upstreams", "Drain");
     browser.wait_for_text("Drain the last server of site?");
     browser.press(ESCAPE);
+    wait_until("the question is closed", || {
+        browser.find("#question[open]").is_none()
+    });
     assert_eq!(dashboard.client("192.0.2.1").get("/").send().status, 200);
     click_button(&browser, "#upstreams", "Drain");
     click_button(&browser, "#question", "Drain");
