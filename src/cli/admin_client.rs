@@ -43,6 +43,8 @@ pub struct AdminClient {
     /// The path before `/api`, for a proxy that adds one. Usually empty.
     prefix: String,
     token: Option<String>,
+    /// The timeout between two reads or writes.
+    io_timeout: Duration,
 }
 
 /// Why a command got no result.
@@ -148,7 +150,16 @@ impl AdminClient {
                 format!("/{prefix}")
             },
             token,
+            io_timeout: IO_TIMEOUT,
         })
+    }
+
+    /// Returns a client with another timeout between two reads or writes.
+    pub fn with_io_timeout(&self, io_timeout: Duration) -> Self {
+        Self {
+            io_timeout,
+            ..self.clone()
+        }
     }
 
     /// Reads an object.
@@ -213,6 +224,7 @@ impl AdminClient {
             authority,
             prefix,
             token,
+            ..
         } = self;
         let token = token
             .as_ref()
@@ -237,8 +249,8 @@ impl AdminClient {
         for address in self.authority.to_socket_addrs()? {
             match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                 Ok(stream) => {
-                    stream.set_read_timeout(Some(IO_TIMEOUT))?;
-                    stream.set_write_timeout(Some(IO_TIMEOUT))?;
+                    stream.set_read_timeout(Some(self.io_timeout))?;
+                    stream.set_write_timeout(Some(self.io_timeout))?;
                     stream.set_nodelay(true)?;
                     return Ok(stream);
                 }

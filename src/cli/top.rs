@@ -3,10 +3,17 @@
 //! `model` is the state and what keys do, `draw` turns it into lines, `feed` reads the gateway and the keyboard on
 //! threads. This file connects them.
 
+mod action_layer;
+mod api_fields;
+mod command;
+mod decision_feed;
 mod draw;
+mod explain_request;
 mod feed;
 mod model;
 mod rule_row;
+mod screen;
+mod traffic_history;
 
 use std::env;
 use std::io::{self, BufWriter, IsTerminal as _, stdout};
@@ -19,15 +26,18 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use serde_json::json;
 
+use self::command::TopCommand;
 use self::draw::TopStyle;
 use self::feed::{TopEvent, TopFeed};
-use self::model::{TopCommand, TopModel};
+use self::model::TopModel;
 use super::admin_client::{AdminArgs, AdminClient, AdminClientError};
 use super::{OutputFormat, print, print_error};
 use crate::clock::Clock;
 
 /// How often the screen is drawn at least, for the clock.
 const FRAME: Duration = Duration::from_millis(500);
+/// The size of the output buffer, in bytes. A complete frame of a large terminal fits.
+const MAX_FRAME: usize = 256 << 10;
 
 /// The arguments.
 #[derive(Args, Debug)]
@@ -70,7 +80,7 @@ pub fn top(args: &TopArgs) -> ExitCode {
     if let Err(error) = client.get("/api/status") {
         return error.report();
     }
-    let shown = show(args, client);
+    let shown = show(args, &client);
     ratatui::restore();
     match shown {
         Ok(()) => ExitCode::SUCCESS,
@@ -87,30 +97,32 @@ fn document(client: &AdminClient) -> Result<String, AdminClientError> {
     Ok(format!("{document:#}\n"))
 }
 
-fn show(args: &TopArgs, client: AdminClient) -> io::Result<()> {
+fn show(args: &TopArgs, client: &AdminClient) -> io::Result<()> {
+    // A signal that arrives after this line restores the terminal.
+    let (mut feed, events) = TopFeed::start(client)?;
     // Enters the alternate screen, which is left at the end and by a panic.
     drop(ratatui::try_init()?);
-    // One write per frame.
-    let backend = CrosstermBackend::new(BufWriter::new(stdout()));
-    let mut terminal = Terminal::new(backend)?;
+    // One write per frame, which has only the cells that changed.
+    let output = BufWriter::with_capacity(MAX_FRAME, stdout());
+    let mut terminal = Terminal::new(CrosstermBackend::new(output))?;
     let style = TopStyle {
         has_color: args.color == ColorChoice::Auto && !is_plain_terminal(),
         is_ascii: args.ascii,
     };
     let mut model = TopModel::new(Clock::System.now());
-    let (mut feed, events) = TopFeed::start(client)?;
     feed.refresh(&model);
     loop {
         terminal.draw(|frame| draw::draw(frame, &model, style))?;
-        match next_event(&events) {
-            Some(event) => {
-                model.set_now(Clock::System.now());
-                if take(&mut model, &mut feed, event) {
-                    return Ok(());
-                }
+        let mut next = next_event(&events);
+        model.set_now(Clock::System.now());
+        // All events that have arrived share a frame.
+        while let Some(event) = next {
+            if take(&mut model, &mut feed, event) {
+                return Ok(());
             }
-            None => model.set_now(Clock::System.now()),
+            next = events.try_recv().ok();
         }
+        feed.follow(&model.decisions.filter);
         feed.refresh_if_due(&model);
     }
 }
@@ -132,16 +144,21 @@ fn take(model: &mut TopModel, feed: &mut TopFeed, event: TopEvent) -> bool {
         TopEvent::Key(key) => match model.press(key) {
             Some(TopCommand::Quit) => return true,
             Some(TopCommand::Refresh) => feed.refresh(model),
-            Some(command) => feed.run(command),
+            Some(TopCommand::Change(change)) => feed.change(change),
             None => {}
         },
         TopEvent::Tick(tick) => model.take_tick(tick),
+        TopEvent::Decision(filter, decision) => model.take_decision(&filter, decision),
+        TopEvent::Skipped(skipped) => model.take_skipped(&skipped),
+        TopEvent::Mark => feed.refresh(model),
+        TopEvent::Lost(retry_at, reason) => model.take_lost(retry_at, reason),
         TopEvent::Status(status) => model.take_status(status),
         TopEvent::Rules(rules) => model.take_rules(&rules),
         TopEvent::History(history) => model.take_history(&history),
-        TopEvent::Rows(rows) => model.take_rows(rows),
-        TopEvent::Done(text, removed) => {
-            model.take_result(text, removed);
+        TopEvent::Figures(screen, figures) => model.take_figures(&screen, figures),
+        TopEvent::Read => feed.end_read(),
+        TopEvent::Changed(result) => {
+            model.take_result(result);
             feed.refresh(model);
         }
     }

@@ -1,13 +1,20 @@
 //! The state of `lockgate top`: what is shown, what is selected, and what each key does. Pure: it neither draws nor
 //! calls the gateway, but returns [`TopCommand`]s.
 
+mod events;
+mod keys;
+mod navigation;
+mod questions;
+
 use std::time::Duration;
 
 use serde_json::Value;
 
-mod keys;
-
+use super::command::{ChangeResult, TopCommand, TopPrompt, UndoneChange};
+use super::decision_feed::DecisionFeed;
 use super::rule_row::{RuleRow, RuleSort};
+use super::screen::{ListedRow, RowId, ScreenFigures, TopScreen};
+use super::traffic_history::TrafficHistory;
 use crate::clock::Timestamp;
 
 /// How long a notice and its undo are shown.
@@ -19,134 +26,79 @@ const LOST_AFTER: Duration = Duration::from_secs(4);
 /// The times between two refreshes, in seconds.
 const REFRESH: [u64; 4] = [1, 2, 5, 10];
 
-/// A key, independent of the terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TopKey {
-    Char(char),
-    Up,
-    Down,
-    Left,
-    Right,
-    PageUp,
-    PageDown,
-    Enter,
-    Esc,
-    Backspace,
-    CtrlC,
-}
-
-/// What is on the screen.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TopScreen {
-    /// The head, the entries that need attention, and the rules.
-    Overview,
-    /// A rule with its hottest keys.
-    Rule(String),
-    /// The active bans, or only those that are likely false positives.
-    Bans {
-        /// Whether only likely false positives are shown.
-        is_likely_false: bool,
-    },
-    /// The servers of all upstreams.
-    Upstreams,
-    /// All keys.
-    Help,
-}
-
-/// A call of the gateway.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TopCommand {
-    /// End the program.
-    Quit,
-    /// Read what the screen shows.
-    Refresh,
-    /// Unban a key.
-    Unban {
-        /// The rule.
-        rule: String,
-        /// The key as listed.
-        key: String,
-    },
-    /// Ban a key by hand.
-    Ban {
-        /// The rule.
-        rule: String,
-        /// The key as listed.
-        key: String,
-        /// As in gateway.toml.
-        duration: String,
-    },
-    /// Restore a ban that was removed.
-    Undo(Value),
-    /// Reload the configuration.
-    Reload,
-}
-
-/// What is asked in the line above the key help.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TopPrompt {
-    /// A question that `y` or `n` answers.
-    Confirm(ConfirmedAction),
-    /// The duration of a ban by hand.
-    Duration {
-        /// The rule and the key.
-        target: (String, String),
-        /// What was typed.
-        text: String,
-    },
-    /// A rule, a key or an address to find.
-    Find(String),
-}
-
-/// What a `y` does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConfirmedAction {
-    /// Unban the key of the rule.
-    Unban(String, String),
-    /// Reload the configuration.
-    Reload,
-}
-
-/// A row that a key can select: a rule, a hot key, a ban or a server.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ListedRow {
-    /// The rule.
-    pub rule: String,
-    /// The key. Empty for a rule and a server.
-    pub key: String,
-    /// The object of the API.
-    pub object: Value,
-}
-
 /// The state.
 #[derive(Clone, Debug)]
 pub struct TopModel {
     /// The time of the newest event.
-    pub now: Timestamp,
+    now: Timestamp,
     /// What is shown.
     pub screen: TopScreen,
+    /// The screens to which `esc` leads, with their selections.
+    back: Vec<(TopScreen, RowSelection)>,
     /// The newest status.
     pub status: Value,
-    /// The newest tick.
+    /// The newest tick that is shown.
     pub tick: Value,
+    /// The traffic of the last 15 minutes.
+    pub history: TrafficHistory,
     /// The rules in the shown order.
     pub rules: Vec<RuleRow>,
-    /// The rows of all screens but the overview.
-    pub rows: Vec<ListedRow>,
-    /// The identity of the selected row, which it keeps when the table is sorted.
-    selected: (String, String),
+    /// What only this screen shows.
+    pub figures: ScreenFigures,
+    /// The decisions of the stream.
+    pub decisions: DecisionFeed,
+    selection: RowSelection,
     /// The question or the input, if there is one.
     pub prompt: Option<TopPrompt>,
-    /// The result of the last command, and when it was shown first.
-    notice: Option<(Timestamp, String)>,
-    removed: Option<Value>,
+    /// The result of the last change, and when it was shown first.
+    notice: Option<(Timestamp, ChangeResult)>,
     sort: RuleSort,
     is_reversed: bool,
     sorted_at: Timestamp,
-    /// When the screen was paused.
-    paused_at: Option<Timestamp>,
-    ticked_at: Timestamp,
+    pause: Option<ScreenPause>,
+    stream: StreamState,
     refresh: usize,
+}
+
+/// The selected row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct RowSelection {
+    /// `None` for the first row, whichever it is.
+    id: Option<RowId>,
+    /// Where the row is, so that a row that disappears leaves its place selected.
+    line: usize,
+}
+
+/// The times of a pause.
+#[derive(Clone, Copy, Debug)]
+struct ScreenPause {
+    at: Timestamp,
+    /// The gateway's time at the start.
+    gateway: Timestamp,
+}
+
+/// The state of the stream.
+#[derive(Clone, Debug)]
+struct StreamState {
+    /// When the newest tick arrived.
+    ticked_at: Timestamp,
+    /// When the newest tick that is shown arrived. `None` before the first one.
+    shown_at: Option<Timestamp>,
+    /// The gateway's time in the newest tick. `None` before the first one.
+    gateway: Option<Timestamp>,
+    /// When the stream is opened again, and why it ended.
+    retry: Option<(Timestamp, String)>,
+}
+
+/// A stream without a tick for some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostStream<'a> {
+    /// The time since the last tick.
+    pub silence: Duration,
+    /// The time until the next attempt. `None` while one is in progress.
+    pub retry_in: Option<Duration>,
+    /// Empty if it is not known.
+    pub reason: &'a str,
 }
 
 // === impl TopModel ===
@@ -157,19 +109,26 @@ impl TopModel {
         Self {
             now,
             screen: TopScreen::Overview,
+            back: Vec::new(),
             status: Value::Null,
             tick: Value::Null,
+            history: TrafficHistory::default(),
             rules: Vec::new(),
-            rows: Vec::new(),
-            selected: Default::default(),
+            figures: ScreenFigures::default(),
+            decisions: DecisionFeed::default(),
+            selection: RowSelection::default(),
             prompt: None,
             notice: None,
-            removed: None,
             sort: RuleSort::Evaluated,
             is_reversed: false,
             sorted_at: Timestamp::default(),
-            paused_at: None,
-            ticked_at: now,
+            pause: None,
+            stream: StreamState {
+                ticked_at: now,
+                shown_at: None,
+                gateway: None,
+                retry: None,
+            },
             refresh: 0,
         }
     }
@@ -179,211 +138,144 @@ impl TopModel {
         Duration::from_secs(REFRESH.get(self.refresh).copied().unwrap_or(1))
     }
 
+    /// The gateway's time. It stands still while the screen is paused.
+    pub fn gateway_now(&self) -> Timestamp {
+        match (self.pause, self.stream.gateway) {
+            (Some(pause), _) => pause.gateway,
+            (None, Some(time)) => time.plus(self.now.since(self.stream.ticked_at)),
+            (None, None) => self.now,
+        }
+    }
+
     /// How long the screen has been paused. `None` if it is not.
     pub fn paused_for(&self) -> Option<Duration> {
-        self.paused_at.map(|at| self.now.since(at))
+        self.pause.map(|pause| self.now.since(pause.at))
     }
 
-    /// How long ago the last tick arrived, if that is too long. `None` while the stream is live.
-    pub fn lost_for(&self) -> Option<Duration> {
-        let silence = self.now.since(self.ticked_at);
-        (silence >= LOST_AFTER).then_some(silence)
+    /// How long the stream has been lost. `None` while it is live.
+    pub fn lost(&self) -> Option<LostStream<'_>> {
+        let silence = self.now.since(self.stream.ticked_at);
+        let retry = self.stream.retry.as_ref();
+        (silence >= LOST_AFTER).then(|| LostStream {
+            silence,
+            retry_in: retry
+                .map(|(at, _)| at.since(self.now))
+                .filter(|left| !left.is_zero()),
+            reason: retry.map_or("", |(_, reason)| reason),
+        })
     }
 
-    /// The result of the last command, for ten seconds.
+    /// The result of the last change, for ten seconds.
     pub fn notice(&self) -> Option<&str> {
-        let (at, text) = self.notice.as_ref()?;
-        (self.now.since(*at) < NOTICE).then_some(text.as_str())
+        Some(self.fresh_result()?.text.as_str())
     }
 
-    /// The index of the selected row.
-    pub fn selected_index(&self) -> usize {
-        let is_selected = |id: (String, String)| id == self.selected;
-        let ids = self.row_ids();
-        ids.into_iter().position(is_selected).unwrap_or_default()
+    fn fresh_result(&self) -> Option<&ChangeResult> {
+        let (at, result) = self.notice.as_ref()?;
+        (self.now.since(*at) < NOTICE).then_some(result)
     }
 
-    /// Notes that time has passed.
-    pub fn set_now(&mut self, now: Timestamp) {
-        self.now = now;
-    }
-
-    /// Takes a tick of the stream. A paused screen stands still.
-    pub fn take_tick(&mut self, tick: Value) {
-        self.ticked_at = self.now;
-        if self.paused_at.is_some() {
-            return;
-        }
-        for row in &mut self.rules {
-            row.take_tick(&tick);
-        }
-        self.tick = tick;
-        self.sort_rules();
-    }
-
-    /// Takes a status.
-    pub fn take_status(&mut self, status: Value) {
-        if self.paused_at.is_none() {
-            self.status = status;
-        }
-    }
-
-    /// Takes the list of rules, in file order.
-    pub fn take_rules(&mut self, rules: &Value) {
-        if self.paused_at.is_some() {
-            return;
-        }
-        let listed = rules.as_array().into_iter().flatten().enumerate();
-        let rows = listed.map(|(order, object)| {
-            let mut row = RuleRow::new(order, object);
-            let known = self.rules.iter().find(|known| known.name == row.name);
-            if let Some(known) = known {
-                row.keep_rates(known);
-            }
-            row
-        });
-        self.rules = rows.collect();
-        self.sorted_at = Timestamp::default();
-        self.sort_rules();
-    }
-
-    /// Takes the history of each rule's mitigated requests.
-    pub fn take_history(&mut self, history: &Value) {
-        for row in &mut self.rules {
-            row.take_history(history);
-        }
-    }
-
-    /// Takes the rows of the current screen.
-    pub fn take_rows(&mut self, rows: Vec<ListedRow>) {
-        if self.paused_at.is_none() {
-            self.rows = rows;
-        }
-    }
-
-    /// Shows the result of a command. `removed` can be restored with `z`.
-    pub fn take_result(&mut self, text: String, removed: Option<Value>) {
-        self.notice = Some((self.now, text));
-        self.removed = removed;
-    }
-
-    fn open(&mut self, screen: TopScreen) -> Option<TopCommand> {
-        if let (TopScreen::Rule(name), TopScreen::Overview) = (&self.screen, &screen) {
-            self.selected = (name.clone(), String::new());
-        }
-        self.screen = screen;
-        self.rows.clear();
-        Some(TopCommand::Refresh)
-    }
-
-    fn open_selected(&mut self) -> Option<TopCommand> {
-        let index = self.selected_index();
-        let name = match &self.screen {
-            TopScreen::Overview => self.rules.get(index).map(|row| row.name.clone()),
-            TopScreen::Bans { .. } => self.rows.get(index).map(|row| row.rule.clone()),
-            _ => None,
-        };
-        self.open(TopScreen::Rule(name?))
-    }
-
-    /// Opens the rule before or after the one that is open.
-    fn open_neighbour(&mut self, step: isize) -> Option<TopCommand> {
-        let TopScreen::Rule(name) = &self.screen else {
-            return None;
-        };
-        let index = self.rules.iter().position(|row| row.name == *name)?;
-        let next = index.checked_add_signed(step)?;
-        let name = self.rules.get(next)?.name.clone();
-        self.open(TopScreen::Rule(name))
-    }
-
-    /// Opens the rule with this name, or shows the bans that match.
-    fn find(&mut self, text: &str) -> Option<TopCommand> {
-        let name = text.trim();
-        if name.is_empty() {
-            return None;
-        }
-        if self.rules.iter().any(|row| row.name == name) {
-            return self.open(TopScreen::Rule(name.to_owned()));
-        }
-        let command = self.open(TopScreen::Bans {
-            is_likely_false: false,
-        });
-        self.selected = (String::new(), name.to_owned());
-        command
-    }
-
-    /// The text that the list of bans must contain. `None` without a search.
-    pub fn search(&self) -> Option<&str> {
-        let (rule, key) = &self.selected;
-        (rule.is_empty() && !key.is_empty()).then_some(key.as_str())
-    }
-
-    fn row_ids(&self) -> Vec<(String, String)> {
-        if self.screen == TopScreen::Overview {
-            let rules = self.rules.iter();
-            rules.map(|row| (row.name.clone(), String::new())).collect()
-        } else {
-            let rows = self.rows.iter();
-            rows.map(|row| (row.rule.clone(), row.key.clone()))
-                .collect()
-        }
-    }
-
-    fn select(&mut self, step: isize) {
-        let ids = self.row_ids();
-        let last = ids.len().saturating_sub(1);
-        let index = self.selected_index().saturating_add_signed(step).min(last);
-        if let Some(id) = ids.into_iter().nth(index) {
-            self.selected = id;
-        }
-    }
-
-    /// The rule and the key of the selected row. `None` if it is not a key.
-    fn selected_key(&self) -> Option<(String, String)> {
-        let row = self.rows.get(self.selected_index())?;
-        let is_key = matches!(self.screen, TopScreen::Rule(_) | TopScreen::Bans { .. });
-        is_key.then(|| (row.rule.clone(), row.key.clone()))
-    }
-
-    fn toggle_pause(&mut self) {
-        self.paused_at = match self.paused_at {
-            Some(_) => None,
-            None => Some(self.now),
-        };
-    }
-
-    fn sort_by(&mut self, sort: RuleSort) {
-        self.sort = sort;
-        self.is_reversed = false;
-        self.sorted_at = Timestamp::default();
-        self.sort_rules();
-    }
-
-    fn reverse(&mut self) {
-        self.is_reversed = !self.is_reversed;
-        self.sorted_at = Timestamp::default();
-        self.sort_rules();
-    }
-
-    /// Sorts the rules, at most every ten seconds and never while a question is open.
-    fn sort_rules(&mut self) {
-        let is_early = self.now.since(self.sorted_at) < SORT_INTERVAL;
-        if is_early || self.prompt.is_some() {
-            return;
-        }
-        self.sorted_at = self.now;
-        self.sort.apply(&mut self.rules);
-        if self.is_reversed {
-            self.rules.reverse();
-        }
+    /// Takes the undo of the last change, while its notice is shown.
+    fn take_undo(&mut self) -> Option<UndoneChange> {
+        self.fresh_result()?;
+        self.notice.as_mut()?.1.undo.take()
     }
 
     /// The order of the rules, in words.
-    pub fn sort_name(&self) -> &'static str {
-        self.sort.name()
+    pub fn sort_name(&self) -> String {
+        let reversed = if self.is_reversed { ", reversed" } else { "" };
+        format!("{}{reversed}", self.sort.name())
+    }
+
+    /// The index of the selected row. On a screen of text, its first line.
+    pub fn selected_index(&self) -> usize {
+        self.selection.line
+    }
+
+    /// The selected hot key, ban, decision or server.
+    pub fn selected_row(&self) -> Option<&ListedRow> {
+        let index = match self.screen {
+            TopScreen::Ban { .. } | TopScreen::Server { .. } => 0,
+            _ => self.selection.line,
+        };
+        self.listed_row(index)
+    }
+
+    /// The key whose ban the rule screen describes. `None` if it is not banned.
+    pub fn described_key(&self) -> Option<&str> {
+        let row = self.selected_row()?;
+        let is_rule = matches!(self.screen, TopScreen::Rule(_));
+        (is_rule && row.is_banned()).then_some(row.key.as_str())
+    }
+
+    fn listed_row(&self, index: usize) -> Option<&ListedRow> {
+        match self.screen {
+            TopScreen::Overview => None,
+            TopScreen::Decisions(_) => self.decisions.rows.get(index),
+            _ => self.figures.rows.as_ref()?.get(index),
+        }
+    }
+
+    /// The number of rows that can be selected.
+    fn row_count(&self) -> usize {
+        match self.screen {
+            TopScreen::Overview => self.rules.len(),
+            TopScreen::Decisions(_) => self.decisions.rows.len(),
+            // The lines are known only when they are drawn, so `draw` limits the first one.
+            TopScreen::Help | TopScreen::Explanation(_) => MAX_LINES,
+            _ => self.figures.rows.as_ref().map_or(0, Vec::len),
+        }
+    }
+
+    fn row_id(&self, index: usize) -> Option<RowId> {
+        match self.screen {
+            TopScreen::Overview => {
+                let row = self.rules.get(index)?;
+                Some((row.name.clone(), String::new()))
+            }
+            _ => self.listed_row(index).map(ListedRow::id),
+        }
+    }
+
+    /// Moves the selection.
+    fn select(&mut self, step: isize) -> Option<TopCommand> {
+        let last = self.row_count().saturating_sub(1);
+        let described = self.described_key().map(str::to_owned);
+        let line = self.selection.line.saturating_add_signed(step).min(last);
+        // The first row of the decisions is always the newest one.
+        let is_newest = line == 0 && matches!(self.screen, TopScreen::Decisions(_));
+        self.selection = RowSelection {
+            id: self.row_id(line).filter(|_| !is_newest),
+            line,
+        };
+        let is_other = self.described_key().map(str::to_owned) != described;
+        (is_other && self.described_key().is_some()).then_some(TopCommand::Refresh)
+    }
+
+    /// Finds the selected row again after the rows have changed.
+    fn follow_selection(&mut self) {
+        let count = self.row_count();
+        let found = match &self.selection.id {
+            Some(id) => {
+                (0..count.min(MAX_ROWS)).find(|line| self.row_id(*line).as_ref() == Some(id))
+            }
+            None => Some(0),
+        };
+        match found {
+            Some(line) => self.selection.line = line,
+            None if count > 0 => {
+                self.selection.line = self.selection.line.min(count - 1);
+                self.selection.id = self.row_id(self.selection.line);
+            }
+            None => {}
+        }
     }
 }
+
+/// The number of lines of text that can be scrolled.
+const MAX_LINES: usize = 10_000;
+/// The number of rows among which the selected one is looked for.
+const MAX_ROWS: usize = 100_000;
 
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// The number of values in a sparkline.
-pub const SPARKS: usize = 20;
+use super::api_fields::ApiFields as _;
+use super::traffic_history::complete_steps;
 
 /// A rule.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,8 +21,12 @@ pub struct RuleRow {
     pub keys: Option<u64>,
     /// `None` if the rule bans no key.
     pub bans: Option<u64>,
-    /// Mitigated requests per second of the last 15 minutes, oldest first.
-    pub sparks: Vec<f64>,
+    /// Rates at which the candidate also refuses requests, and would admit some. `None` without a candidate.
+    pub candidate_per_s: Option<(f64, f64)>,
+    /// Matched requests per second of the last 15 minutes, oldest first.
+    pub matched: Vec<f64>,
+    /// Mitigated ones. For a dry run, what it would mitigate.
+    pub mitigated: Vec<f64>,
 }
 
 /// The order of the rules.
@@ -39,79 +43,82 @@ pub enum RuleSort {
 impl RuleRow {
     /// A row without rates.
     pub fn new(order: usize, object: &Value) -> Self {
-        let text = |name: &str| object.get(name).and_then(Value::as_str);
-        let number = |name: &str| object.get(name).and_then(Value::as_u64);
-        let has = |name: &str| object.get(name).is_some_and(|value| !value.is_null());
+        let has = |name: &str| !object.object(name).is_null();
         Self {
-            name: text("name").unwrap_or_default().to_owned(),
+            name: object.text("name").to_owned(),
             order,
-            keys: number("keys").filter(|_| has("algorithm")),
-            bans: number("bans").filter(|_| has("duration") || has("escalate")),
+            keys: has("algorithm").then(|| object.count("keys")),
+            bans: (has("duration") || has("escalate")).then(|| object.count("bans")),
             object: object.clone(),
             ..Self::default()
         }
     }
 
     /// Keeps the rates and the history of an earlier row of the rule.
-    pub fn keep_rates(&mut self, known: &Self) {
-        self.matched_per_s = known.matched_per_s;
-        self.mitigated_per_s = known.mitigated_per_s;
-        self.would_mitigate_per_s = known.would_mitigate_per_s;
-        self.sparks.clone_from(&known.sparks);
+    pub fn keep_rates(&mut self, known: Self) {
+        let (object, keys, bans, order) = (self.object.take(), self.keys, self.bans, self.order);
+        *self = Self {
+            object,
+            keys,
+            bans,
+            order,
+            ..known
+        };
     }
 
     /// Takes the rates of a tick.
     pub fn take_tick(&mut self, tick: &Value) {
-        let Some(own) = tick.get("rules").and_then(|rules| rules.get(&self.name)) else {
+        let own = tick.object("rules").object(&self.name);
+        if own.is_null() {
             return;
-        };
-        let rate = |name: &str| own.get(name).and_then(Value::as_f64).unwrap_or_default();
+        }
+        let rate = |name: &str| own.number(name).unwrap_or_default();
         self.matched_per_s = rate("matched_per_s");
         self.mitigated_per_s = rate("mitigated_per_s");
         self.would_mitigate_per_s = rate("would_mitigate_per_s");
-        let number = |name: &str| own.get(name).and_then(Value::as_u64);
-        self.keys = self.keys.and(number("keys")).or(self.keys);
-        self.bans = self.bans.and(number("bans")).or(self.bans);
+        let candidate = own.object("candidate");
+        let rate = |name: &str| candidate.number(name).unwrap_or_default();
+        self.candidate_per_s = candidate
+            .is_object()
+            .then(|| (rate("stricter_per_s"), rate("laxer_per_s")));
+        self.keys = self.keys.map(|_| own.count("keys"));
+        self.bans = self.bans.map(|_| own.count("bans"));
     }
 
-    /// Takes the history of 15 minutes, shortened to [`SPARKS`] values by their mean.
+    /// Takes the history of 15 minutes.
     pub fn take_history(&mut self, history: &Value) {
-        let own = history.get("rules").and_then(|rules| rules.get(&self.name));
-        let values = own
-            .and_then(|own| own.get("mitigated_per_s"))
-            .and_then(Value::as_array);
-        let values: Vec<f64> = values
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_f64)
-            .collect();
-        let size = values.len().div_ceil(SPARKS).max(1);
-        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
-        self.sparks = values.chunks(size).map(mean).collect();
+        let own = history.object("rules").object(&self.name);
+        self.matched = complete_steps(own, "matched_per_s");
+        self.mitigated = complete_steps(own, "mitigated_per_s");
+    }
+
+    /// The rate of the requests on which the rule acts, or would act.
+    pub fn acting_per_s(&self) -> f64 {
+        if self.is_dry_run() {
+            self.would_mitigate_per_s
+        } else {
+            self.mitigated_per_s
+        }
+    }
+
+    /// The length of a ban by hand.
+    pub fn ban_duration(&self) -> &str {
+        let first = self.object.list("escalate").first().and_then(Value::as_str);
+        match (self.object.text("duration"), first) {
+            ("", None) => "10m",
+            ("", Some(first)) => first,
+            (duration, _) => duration,
+        }
     }
 
     /// The limit, such as `5 / 1m`.
     pub fn limit(&self) -> String {
-        let limit = self
-            .object
-            .get("limit")
-            .and_then(Value::as_u64)
-            .unwrap_or_default();
-        let text = |name: &str| self.object.get(name).and_then(Value::as_str);
-        match (text("algorithm"), text("period")) {
-            (None, _) => "every match".to_owned(),
-            (Some(_), Some(period)) => format!("{limit} / {period}"),
-            (Some(_), None) => format!("{limit} at once"),
-        }
+        limit_text(&self.object)
     }
 
     /// The action, in parentheses for a dry run.
     pub fn action(&self) -> String {
-        let action = self
-            .object
-            .get("action")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let action = self.object.text("action");
         if self.is_dry_run() {
             format!("({action})")
         } else {
@@ -121,10 +128,29 @@ impl RuleRow {
 
     /// Whether the rule does not act.
     pub fn is_dry_run(&self) -> bool {
-        self.object
-            .get("dry_run")
-            .and_then(Value::as_bool)
-            .unwrap_or_default()
+        self.object.flag("dry_run")
+    }
+
+    /// Signs behind the name: a dry run, a candidate, a disabled rule.
+    pub fn signs(&self) -> String {
+        let has_candidate = self.object.object("candidate").is_object();
+        let is_off = self.object.object("enabled") == &Value::Bool(false);
+        let signs = [
+            is_off.then_some("off"),
+            self.is_dry_run().then_some("dry"),
+            has_candidate.then_some("cand"),
+        ];
+        signs.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The limit of a rule or a candidate, such as `5 / 1m`.
+pub fn limit_text(object: &Value) -> String {
+    let limit = object.count("limit");
+    match (object.text("algorithm"), object.text("period")) {
+        ("", _) => "every match".to_owned(),
+        (_, "") => format!("{limit} at once"),
+        (_, period) => format!("{limit} / {period}"),
     }
 }
 
@@ -157,7 +183,7 @@ impl RuleSort {
         match self {
             Self::Evaluated => {}
             Self::MostMitigated => {
-                rules.sort_by(|a, b| b.mitigated_per_s.total_cmp(&a.mitigated_per_s));
+                rules.sort_by(|a, b| b.acting_per_s().total_cmp(&a.acting_per_s()));
             }
             Self::MostMatched => rules.sort_by(|a, b| b.matched_per_s.total_cmp(&a.matched_per_s)),
             Self::MostBans => rules.sort_by_key(|row| std::cmp::Reverse(row.bans)),

@@ -1,6 +1,11 @@
 //! What each key does: on a screen, and while a question or an input is open.
 
-use super::{ConfirmedAction, REFRESH, TopCommand, TopKey, TopModel, TopPrompt, TopScreen};
+use super::{REFRESH, ScreenPause, TopModel};
+use crate::cli::top::command::{GatewayChange, TopCommand, TopKey, TopPrompt};
+use crate::cli::top::screen::TopScreen;
+
+/// How many rows a page has.
+const PAGE: isize = 10;
 
 // === impl TopModel ===
 
@@ -18,68 +23,77 @@ impl TopModel {
 
     fn press_on_screen(&mut self, key: TopKey) -> Option<TopCommand> {
         match key {
-            TopKey::Char('q') if self.screen == TopScreen::Overview => {
-                return Some(TopCommand::Quit);
+            TopKey::Up => self.select(-1),
+            TopKey::Down => self.select(1),
+            TopKey::PageUp => self.select(-PAGE),
+            TopKey::PageDown => self.select(PAGE),
+            TopKey::Left => self.open_neighbour(-1),
+            TopKey::Right => self.open_neighbour(1),
+            TopKey::Enter => self.open_selected(),
+            TopKey::Esc => self.go_back(),
+            TopKey::Char(letter) => self.press_letter(letter),
+            TopKey::Backspace | TopKey::CtrlC => None,
+        }
+    }
+
+    fn press_letter(&mut self, letter: char) -> Option<TopCommand> {
+        match letter {
+            'q' if self.screen == TopScreen::Overview => return Some(TopCommand::Quit),
+            'q' => return self.go_back(),
+            'k' => return self.select(-1),
+            'j' => return self.select(1),
+            'b' => return self.open_bans(false),
+            'f' => return self.open_bans(true),
+            'd' => return self.open_decisions(),
+            'o' => return self.open(TopScreen::Upstreams),
+            'w' => return self.open_client(),
+            'x' => return self.explain(),
+            '?' => return self.open(TopScreen::Help),
+            'z' => {
+                let undo = self.take_undo()?;
+                return Some(TopCommand::Change(GatewayChange::Undo(undo)));
             }
-            TopKey::Char('q') | TopKey::Esc => return self.open(TopScreen::Overview),
-            TopKey::Up | TopKey::Char('k') => self.select(-1),
-            TopKey::Down | TopKey::Char('j') => self.select(1),
-            TopKey::PageUp => self.select(-10),
-            TopKey::PageDown => self.select(10),
-            TopKey::Left => return self.open_neighbour(-1),
-            TopKey::Right => return self.open_neighbour(1),
-            TopKey::Enter => return self.open_selected(),
-            TopKey::Char('b') => {
-                return self.open(TopScreen::Bans {
-                    is_likely_false: false,
-                });
+            '/' => self.prompt = Some(TopPrompt::Find(String::new())),
+            'u' => self.ask_unban(),
+            'U' => self.ask_release(true),
+            'B' => self.ask_ban(),
+            'r' => self.ask_reload(),
+            'a' if matches!(self.screen, TopScreen::Decisions(_)) => {
+                self.decisions.toggle_forwarded();
+                self.follow_selection();
             }
-            TopKey::Char('f') => {
-                return self.open(TopScreen::Bans {
-                    is_likely_false: true,
-                });
-            }
-            TopKey::Char('o') => return self.open(TopScreen::Upstreams),
-            TopKey::Char('?') => return self.open(TopScreen::Help),
-            TopKey::Char('/') => self.prompt = Some(TopPrompt::Find(String::new())),
-            TopKey::Char('p') => self.toggle_pause(),
-            TopKey::Char('s') => self.sort_by(self.sort.next()),
-            TopKey::Char('S') => self.reverse(),
-            TopKey::Char('+') => self.refresh = (self.refresh + 1).min(REFRESH.len() - 1),
-            TopKey::Char('-') => self.refresh = self.refresh.saturating_sub(1),
-            TopKey::Char('r') => self.prompt = Some(TopPrompt::Confirm(ConfirmedAction::Reload)),
-            TopKey::Char('z') => return self.removed.take().map(TopCommand::Undo),
-            TopKey::Char('u') => {
-                let target = self.selected_key();
-                let ask = |(rule, key)| TopPrompt::Confirm(ConfirmedAction::Unban(rule, key));
-                self.prompt = target.map(ask);
-            }
-            TopKey::Char('B') => {
-                let text = "10m".to_owned();
-                let ask = |target| TopPrompt::Duration { target, text };
-                self.prompt = self.selected_key().map(ask);
-            }
+            'p' => return self.toggle_pause(),
+            's' => self.sort_by(self.sort.next()),
+            'S' => self.reverse(),
+            '+' => self.refresh = (self.refresh + 1).min(REFRESH.len() - 1),
+            '-' => self.refresh = self.refresh.saturating_sub(1),
             _ => {}
         }
+        None
+    }
+
+    fn toggle_pause(&mut self) -> Option<TopCommand> {
+        if self.pause.take().is_some() {
+            self.decisions.missed = 0;
+            return Some(TopCommand::Refresh);
+        }
+        self.pause = Some(ScreenPause {
+            at: self.now,
+            gateway: self.gateway_now(),
+        });
         None
     }
 
     fn press_in_prompt(&mut self, prompt: TopPrompt, key: TopKey) -> Option<TopCommand> {
         match (prompt, key) {
             (_, TopKey::Esc) => None,
-            (TopPrompt::Confirm(action), TopKey::Char('y')) => Some(match action {
-                ConfirmedAction::Unban(rule, key) => TopCommand::Unban { rule, key },
-                ConfirmedAction::Reload => TopCommand::Reload,
-            }),
-            (TopPrompt::Confirm(_), TopKey::Char('n')) => None,
+            (TopPrompt::Confirm { change, .. }, TopKey::Char('y')) => {
+                Some(TopCommand::Change(change))
+            }
+            (TopPrompt::Confirm { .. }, TopKey::Char('n')) => None,
             (TopPrompt::Duration { target, text }, TopKey::Enter) => {
-                let (rule, key) = target;
                 let duration = text;
-                Some(TopCommand::Ban {
-                    rule,
-                    key,
-                    duration,
-                })
+                Some(TopCommand::Change(GatewayChange::Ban { target, duration }))
             }
             (TopPrompt::Duration { target, text }, key) => {
                 let text = edited(text, key);
