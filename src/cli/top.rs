@@ -41,6 +41,7 @@ const MAX_FRAME: usize = 256 << 10;
 
 /// The arguments.
 #[derive(Args, Debug)]
+#[command(after_help = "Press ? for all keys. `lockgate help operations` describes them.")]
 pub struct TopArgs {
     #[command(flatten)]
     admin: AdminArgs,
@@ -117,8 +118,8 @@ fn show(args: &TopArgs, client: &AdminClient) -> io::Result<()> {
         model.set_now(Clock::System.now());
         // All events that have arrived share a frame.
         while let Some(event) = next {
-            if take(&mut model, &mut feed, event) {
-                return Ok(());
+            if let Some(ended) = take(&mut model, &mut feed, event) {
+                return ended;
             }
             next = events.try_recv().ok();
         }
@@ -136,13 +137,14 @@ fn next_event(events: &Receiver<TopEvent>) -> Option<TopEvent> {
     }
 }
 
-/// Returns whether the program ends.
-fn take(model: &mut TopModel, feed: &mut TopFeed, event: TopEvent) -> bool {
+/// Handles an event. Returns how the program ends, if it does.
+fn take(model: &mut TopModel, feed: &mut TopFeed, event: TopEvent) -> Option<io::Result<()>> {
     match event {
-        TopEvent::Quit => return true,
+        TopEvent::Quit => return Some(Ok(())),
+        TopEvent::Failed => return Some(Err(io::Error::other("a thread has panicked"))),
         TopEvent::Resized => {}
         TopEvent::Key(key) => match model.press(key) {
-            Some(TopCommand::Quit) => return true,
+            Some(TopCommand::Quit) => return Some(Ok(())),
             Some(TopCommand::Refresh) => feed.refresh(model),
             Some(TopCommand::Change(change)) => feed.change(change),
             None => {}
@@ -162,7 +164,7 @@ fn take(model: &mut TopModel, feed: &mut TopFeed, event: TopEvent) -> bool {
             feed.refresh(model);
         }
     }
-    false
+    None
 }
 
 /// Returns whether the environment asks for no colours.

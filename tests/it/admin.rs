@@ -8,6 +8,7 @@ mod endpoints;
 mod figures;
 mod many_bans;
 mod streams;
+mod top;
 
 use std::net::SocketAddr;
 

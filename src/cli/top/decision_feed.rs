@@ -43,7 +43,7 @@ impl DecisionFeed {
         }
     }
 
-    /// Takes a decision. Equal decisions share a row with their number.
+    /// Takes a decision. Equal decisions share a row with their number, at the place of the newest one.
     pub fn take(&mut self, decision: Value, is_paused: bool) {
         if !self.is_wanted(&decision) {
             return;
@@ -53,17 +53,21 @@ impl DecisionFeed {
             self.missed = self.missed.saturating_add(repeat);
             return;
         }
-        let newest = self.rows.iter_mut().take(COMPARED);
-        let mut equal = newest.filter(|row| is_equal(&row.object, &decision));
-        if let Some(row) = equal.next() {
-            let sum = row.object.count("repeat").saturating_add(repeat);
+        let mut row = ListedRow::of(RowKind::Decision, &decision);
+        let mut newest = self.rows.iter().take(COMPARED);
+        let equal = newest.position(|known| is_equal(&known.object, &decision));
+        if let Some(known) = equal.and_then(|index| self.rows.remove(index)) {
+            let sum = known.object.count("repeat").saturating_add(repeat);
+            // The row keeps its identity, so it stays selected.
+            let members = [
+                ("repeat", json!(sum)),
+                ("id", known.object.object("id").clone()),
+            ];
             if let Some(object) = row.object.as_object_mut() {
-                object.insert("repeat".to_owned(), json!(sum));
+                object.extend(members.map(|(name, value)| (name.to_owned(), value)));
             }
-            return;
         }
-        self.rows
-            .push_front(ListedRow::of(RowKind::Decision, &decision));
+        self.rows.push_front(row);
         self.rows.truncate(KEPT);
     }
 
@@ -122,10 +126,12 @@ mod tests {
     fn equal_decisions_share_a_row_and_the_list_is_bounded() {
         let mut feed = DecisionFeed::default();
         feed.take(decision(1, "block", "/a"), false);
-        feed.take(decision(2, "block", "/a"), false);
-        feed.take(decision(3, "forward", "/a"), false);
-        assert_eq!(feed.rows.len(), 1);
-        assert_eq!(feed.rows[0].object.count("repeat"), 4);
+        feed.take(decision(2, "block", "/b"), false);
+        feed.take(decision(3, "block", "/a"), false);
+        feed.take(decision(4, "forward", "/a"), false);
+        assert_eq!(feed.rows.len(), 2);
+        let newest = &feed.rows[0].object;
+        assert_eq!((newest.count("repeat"), newest.text("id")), (4, "1"));
         for id in 0..1_000 {
             feed.take(decision(id, "block", &format!("/{id}")), false);
         }

@@ -19,6 +19,7 @@ use ratatui::Frame;
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
+pub(super) use self::key_help::HELP_LINES;
 pub(super) use self::style::TopStyle;
 use super::model::TopModel;
 use super::screen::TopScreen;

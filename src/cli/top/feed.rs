@@ -30,6 +30,8 @@ pub(super) enum TopEvent {
     Key(TopKey),
     Resized,
     Quit,
+    /// A thread has panicked.
+    Failed,
     Tick(Value),
     Decision(StreamFilter, Value),
     Skipped(Value),
@@ -153,7 +155,7 @@ impl TopFeed {
 impl Drop for PanicGuard {
     fn drop(&mut self) {
         if thread::panicking() {
-            let _ = self.0.send(TopEvent::Quit);
+            let _ = self.0.send(TopEvent::Failed);
         }
     }
 }

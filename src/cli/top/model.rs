@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::api_fields::ApiFields as _;
 use super::command::{ChangeResult, TopCommand, TopPrompt, UndoneChange};
 use super::decision_feed::DecisionFeed;
+use super::draw::HELP_LINES;
 use super::rule_row::{RuleRow, RuleSort};
 use super::screen::{ListedRow, RowId, ScreenFigures, TopScreen};
 use super::traffic_history::TrafficHistory;
@@ -221,8 +223,13 @@ impl TopModel {
         match self.screen {
             TopScreen::Overview => self.rules.len(),
             TopScreen::Decisions(_) => self.decisions.rows.len(),
-            // The lines are known only when they are drawn, so `draw` limits the first one.
-            TopScreen::Help | TopScreen::Explanation(_) => MAX_LINES,
+            TopScreen::Help => HELP_LINES,
+            // How many lines the reasons take is known only when they are drawn.
+            TopScreen::Explanation(_) => {
+                let about = self.figures.about.as_ref();
+                let rules = about.map_or(0, |about| about.list("rules").len());
+                LINES_PER_RULE * (rules + 1)
+            }
             _ => self.figures.rows.as_ref().map_or(0, Vec::len),
         }
     }
@@ -272,8 +279,8 @@ impl TopModel {
     }
 }
 
-/// The number of lines of text that can be scrolled.
-const MAX_LINES: usize = 10_000;
+/// The number of lines that the explanation of a rule takes at most.
+const LINES_PER_RULE: usize = 4;
 /// The number of rows among which the selected one is looked for.
 const MAX_ROWS: usize = 100_000;
 

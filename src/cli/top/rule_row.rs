@@ -9,8 +9,8 @@ use super::traffic_history::complete_steps;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleRow {
     pub name: String,
-    /// The position in the file.
-    order: usize,
+    /// The position in the order of evaluation, counted from 0.
+    pub order: usize,
     /// The object of the API.
     pub object: Value,
     pub matched_per_s: f64,

@@ -14,6 +14,8 @@ mod socket;
 mod stage;
 mod streams;
 mod talk;
+mod terminal;
+mod terminal_screen;
 mod wire;
 
 pub use challenge::Challenge;
@@ -27,4 +29,5 @@ pub use process::{Process, wait_until};
 pub use socket::{Echo, PUSHED};
 pub use stage::{Authority, Call, Stage, server_of};
 pub use talk::{Talk, Told, fields, run};
+pub use terminal::Terminal;
 pub use wire::Wire;

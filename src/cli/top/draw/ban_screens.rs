@@ -193,7 +193,7 @@ fn addresses(ban: &Value) -> Option<String> {
     match ban.count("addresses") {
         0 | 1 => None,
         count if count >= MAX_ADDRESSES => Some(format!("{count} or more addresses")),
-        count => Some(plural(count, "address").replace("addresss", "addresses")),
+        count => Some(format!("{count} addresses")),
     }
 }
 
@@ -227,11 +227,13 @@ pub(super) fn ban(model: &TopModel, rule: &str, key: &str, area: DrawArea) -> Ve
     facts.extend(age(object, "since", now).map(|age| ("started", format!("{age} ago"))));
     facts.extend(age(object, "last_seen", now).map(|age| ("last request", format!("{age} ago"))));
     facts.extend(addresses(object).map(|text| ("shared by", text)));
-    let scope = match object.text("scope") {
-        "node" => "this gateway only",
-        _ => "every gateway of the fleet",
-    };
-    facts.push(("applies to", scope.to_owned()));
+    if model.status.object("store").text("kind") == "redis" {
+        let scope = match object.text("scope") {
+            "node" => "this gateway only",
+            _ => "every gateway of the fleet",
+        };
+        facts.push(("applies to", scope.to_owned()));
+    }
     let action = area.style.action(object.text("action"), false);
     lines.extend(packed(
         vec![styled(left("action", 14), area.style.bold()), action],

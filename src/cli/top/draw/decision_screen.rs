@@ -119,6 +119,7 @@ pub(super) fn facts(decision: &Value) -> String {
     let status = status.map_or_else(String::new, |status| format!("status {status}"));
     let id = shown(decision, "id");
     let parts = [
+        shown(decision, "client_ip"),
         request_text(decision),
         key,
         usage,

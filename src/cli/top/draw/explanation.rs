@@ -7,7 +7,7 @@ use super::DrawArea;
 use super::layout::{cut, grouped, left, shown, width_of, wrapped};
 use super::list::scrolled;
 use super::style::action_words;
-use crate::cli::top::action_layer::ActionLayer;
+use crate::cli::records::clean;
 use crate::cli::top::api_fields::ApiFields as _;
 use crate::cli::top::model::TopModel;
 
@@ -31,8 +31,7 @@ pub(super) fn explanation(model: &TopModel, area: DrawArea) -> Vec<Line<'static>
         lines.push(Line::raw(cut(&format!("          {text}"), area.width)));
     }
     for note in result.list("notes").iter().filter_map(Value::as_str) {
-        let note = crate::cli::records::clean(note);
-        let note = wrapped("note      ", &note, area.width, 3);
+        let note = wrapped("note      ", &clean(note), area.width, 3);
         lines.extend(note.into_iter().map(Line::raw));
     }
     lines.push(Line::default());
@@ -85,7 +84,7 @@ fn load(result: &Value) -> Vec<String> {
 fn explained_rule(rule: &Value, area: DrawArea) -> Vec<Line<'static>> {
     let verdict = rule.text("verdict");
     let action = verdict.strip_prefix("would_").unwrap_or(verdict);
-    let is_acting = !action_words(action).0.starts_with('·');
+    let is_acting = action_words(action).0 != "·";
     let verdict = if is_acting {
         area.style.action(action, action != verdict)
     } else {
@@ -114,12 +113,7 @@ fn explained_rule(rule: &Value, area: DrawArea) -> Vec<Line<'static>> {
         let first: String = first.chars().skip(indent).collect();
         head.push(Span::raw(" ".to_owned() + &first));
     }
-    let color = if is_acting {
-        area.style.colored(ratatui::style::Color::Reset)
-    } else {
-        area.style.layer(ActionLayer::Forwarded)
-    };
-    lines.push(Line::from(head).style(color));
+    lines.push(Line::from(head));
     lines.extend(why.map(Line::raw));
     lines
 }

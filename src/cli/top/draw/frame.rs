@@ -1,5 +1,7 @@
 //! The head of each screen, the line for questions and results, and the key help.
 
+use std::time::Duration;
+
 use ratatui::style::Color;
 use ratatui::text::Line;
 
@@ -11,8 +13,6 @@ use crate::cli::top::api_fields::ApiFields as _;
 use crate::cli::top::command::TopPrompt;
 use crate::cli::top::model::TopModel;
 use crate::cli::top::screen::key_name;
-use std::time::Duration;
-
 /// The gateway, the time and the state of the stream. A narrow screen has less about the gateway.
 pub(super) fn head(model: &TopModel, width: usize) -> Line<'static> {
     let status = &model.status;
@@ -32,7 +32,7 @@ pub(super) fn head(model: &TopModel, width: usize) -> Line<'static> {
     if width_of(&right) > width {
         right = state(model);
     }
-    let room = width.saturating_sub(width_of(&right) + 1);
+    let room = width.saturating_sub(width_of(&right) + 2);
     while about.len() > 1 && width_of(&about.join("  ")) > room {
         about.pop();
     }
@@ -71,11 +71,15 @@ pub(super) fn error(text: &str, area: DrawArea) -> Line<'static> {
 /// The question or the result, and the key help. A low screen has only a question or a result.
 pub(super) fn footer(model: &TopModel, area: DrawArea, is_framed: bool) -> Vec<Line<'static>> {
     let width = area.width;
-    let asked = model.prompt.as_ref().map(question);
-    let told = asked.or_else(|| model.notice().map(clean));
-    let lost = model.lost().map(|lost| clean(lost.reason));
-    let text = told.or(lost).unwrap_or_default();
-    let line = styled(prompt_text(&text, width), area.style.bold());
+    let text = match &model.prompt {
+        Some(prompt) => question(prompt, width),
+        None => {
+            let lost = model.lost().map(|lost| clean(lost.reason));
+            let told = model.notice().map(clean).or(lost);
+            cut(&told.unwrap_or_default(), width)
+        }
+    };
+    let line = styled(text.clone(), area.style.bold());
     if !is_framed {
         return if text.is_empty() {
             Vec::new()
@@ -98,26 +102,31 @@ pub(super) fn footer(model: &TopModel, area: DrawArea, is_framed: bool) -> Vec<L
     vec![line.into(), ruler(width), Line::raw(help)]
 }
 
-/// Cuts a question at its start, because its end says what can be pressed.
-fn prompt_text(text: &str, width: usize) -> String {
-    let excess = width_of(text).saturating_sub(width);
-    if excess == 0 {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().skip(excess + 1).collect();
-    format!("…{kept}")
-}
-
-fn question(prompt: &TopPrompt) -> String {
-    match prompt {
-        TopPrompt::Confirm { question, .. } => format!("{}  y  n", clean(question)),
+/// Returns a question with the keys that answer it. A long one loses the end of its text, and an input its start.
+fn question(prompt: &TopPrompt, width: usize) -> String {
+    let (text, typed) = match prompt {
+        TopPrompt::Confirm { question, .. } => {
+            let keys = "  y  n";
+            return cut(&clean(question), width.saturating_sub(keys.len())) + keys;
+        }
         TopPrompt::Duration { target, text } => {
             let (rule, key) = (clean(&target.rule), clean(key_name(&target.key)));
-            format!("Ban {key} in {rule} for: {}_  enter  esc", clean(text))
+            (format!("Ban {key} in {rule} for: "), text)
         }
         TopPrompt::Find(text) => {
-            let text = clean(text);
-            format!("Find an address, a key, a request id or a rule: {text}_  enter  esc")
+            let asked = "Find an address, a key, a request id or a rule: ";
+            (asked.to_owned(), text)
         }
+    };
+    let typed = format!("{}_  enter  esc", clean(typed));
+    let typed = cut_start(&typed, width);
+    cut(&text, width.saturating_sub(width_of(&typed))) + &typed
+}
+
+fn cut_start(text: &str, width: usize) -> String {
+    let mut kept = text.chars();
+    while width_of(kept.as_str()) > width {
+        kept.next();
     }
+    kept.as_str().to_owned()
 }

@@ -6,30 +6,33 @@ use crate::cli::top::screen::TopScreen;
 
 /// All keys.
 const ALL_KEYS: &str = "\
-q            quits; on another screen than the first, goes back. Ctrl-C always quits
-↑ ↓ j k      select a row; page up and page down by ten
+q            quits; goes back on other screens than the first. Ctrl-C quits
+↑ ↓ j k      select a row; page up and page down move by ten
 ← →          previous or next rule
 enter        opens the selected rule, ban or server
 esc          goes back
-/            finds an address, a key, a request id or a rule, and shows every ban that applies
-u            unbans the selected key, or all keys of the client; asks first
+/            finds an address, a key, a request id or a rule
+u            unbans the selected key, or all keys of a client; asks first
 U            on the screen of a client: also exempts its address for 1 h
 z            undoes the last change, within 10 s
 B            bans the selected key by hand; asks for a duration
-x            explains the newest request of the selected key or ban, or the selected decision
+x            explains the newest request of a key or a ban, or a decision
 w            shows the client of the selected key, ban or decision
 b f          bans; likely false positives
 d            decisions: of the open rule or client, if there is one
-a            in the decisions: also those in which no rule mitigates the request
+a            in the decisions: also requests that no rule mitigates
 o            upstreams
-p            pauses the screen. The stream stays open and is counted
-s S          sort the rules: as evaluated, most mitigated, most matched, most bans; reverse
+p            pauses the screen; the stream stays open and is counted
+s S          sort the rules: as evaluated, mitigated, matched, bans; reverse
 + -          refresh every 1, 2, 5 or 10 s
 r            reloads the configuration; asks first
 
 ▲ ◆ ○        critical, warning, note
 █ ▒ ▓ ░ ◇ ·  forwarded, shadowed, blocked, delayed, challenged, other
-dry, cand    a rule that only counts what it would mitigate; a rule with a candidate limit";
+dry cand off a dry run; a rule with a candidate; a disabled rule";
+
+/// The number of lines of the help.
+pub(in crate::cli::top) const HELP_LINES: usize = 24;
 
 /// Returns the lines of the help.
 pub(super) fn all_keys() -> Vec<Line<'static>> {
@@ -97,4 +100,16 @@ pub(super) const fn key_help(screen: &TopScreen) -> (&'static [&'static str], &'
         TopScreen::Help => return (&["esc back", "↑↓ scroll"], "q back"),
     };
     (items, "? more keys")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_fits_80_columns_and_has_its_number_of_lines() {
+        let lines = all_keys();
+        assert_eq!(lines.len(), HELP_LINES);
+        assert!(lines.iter().all(|line| line.width() <= 80));
+    }
 }

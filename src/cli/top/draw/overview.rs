@@ -18,7 +18,7 @@ use crate::cli::top::model::TopModel;
 const SPACIOUS: usize = 24;
 const CHARTED: usize = 14;
 /// The minimum number of lines for the rules.
-const MIN_RULES: usize = 4;
+const MIN_RULES: usize = 6;
 /// The maximum number of entries that need attention.
 const MAX_ENTRIES: usize = 5;
 
@@ -186,10 +186,11 @@ fn attention_entry(entry: &Value, model: &TopModel, area: DrawArea) -> Line<'sta
     };
     let age = age(entry, "since", model.gateway_now()).unwrap_or_default();
     let mut text = format!("{} {}", left(&age, 7), shown(entry, "text"));
-    match (entry.text("detail"), entry.text("link")) {
-        ("", "bans:likely_false_positives") => text.push_str(": f shows them"),
-        ("", _) => {}
-        _ => text = format!("{text}. {}", shown(entry, "detail")),
+    if entry.text("link") == "bans:likely_false_positives" {
+        text.push_str(": f shows them");
+    }
+    if !entry.text("detail").is_empty() {
+        text = format!("{text}. {}", shown(entry, "detail"));
     }
     let text = cut(&text, area.width.saturating_sub(2));
     Line::from(vec![

@@ -34,15 +34,12 @@ const BANNED: usize = 8;
 
 /// Returns the lines of the screen of a rule.
 pub(super) fn rule(model: &TopModel, name: &str, area: DrawArea) -> Vec<Line<'static>> {
-    let Some(index) = model.rules.iter().position(|row| row.name == name) else {
+    let Some(row) = model.rules.iter().find(|row| row.name == name) else {
         let text = format!("There is no rule {}.", clean(name));
         return vec![Line::raw(cut(&text, area.width))];
     };
-    let Some(row) = model.rules.get(index) else {
-        return Vec::new();
-    };
     let blank = (area.height >= SPACIOUS).then(Line::default);
-    let mut lines = settings(row, index, model.rules.len(), area);
+    let mut lines = settings(row, model.rules.len(), area);
     if area.height >= CHARTED && area.width >= 60 {
         lines.extend(blank.clone());
         lines.extend(charts(row, area));
@@ -66,9 +63,9 @@ pub(super) fn rule(model: &TopModel, name: &str, area: DrawArea) -> Vec<Line<'st
 }
 
 /// Name, expressions, key, limit and action.
-fn settings(row: &RuleRow, index: usize, count: usize, area: DrawArea) -> Vec<Line<'static>> {
+fn settings(row: &RuleRow, count: usize, area: DrawArea) -> Vec<Line<'static>> {
     let object = &row.object;
-    let place = format!("rule {} of {count}   ← → other rules", index + 1);
+    let place = format!("rule {} of {count}   ← → other rules", row.order + 1);
     let room = area.width.saturating_sub(width_of(&place) + 1);
     let signs = row.signs();
     let name = format!("{}  {signs}", clean(&row.name));
@@ -238,6 +235,7 @@ fn key_row(
     ];
     if columns.note > 0 {
         let note = shown(&row.object, "note");
+        let note = note.replace(" requests/", "/").replace(" request/", "/");
         spans.push(Span::raw(" ".to_owned() + &left(&note, columns.note)));
     }
     Line::from(spans)

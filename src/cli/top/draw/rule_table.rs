@@ -33,6 +33,13 @@ struct RuleColumns {
     keys: Option<usize>,
 }
 
+/// The columns below 60 columns.
+struct CompactColumns {
+    name: usize,
+    /// Whether there is room for more than the name and the mitigated requests.
+    has_all: bool,
+}
+
 /// Returns the table with its header, at most as high as the area.
 pub(super) fn rule_table(model: &TopModel, area: DrawArea) -> Vec<Line<'static>> {
     let rules = &model.rules;
@@ -60,27 +67,38 @@ pub(super) fn rule_table(model: &TopModel, area: DrawArea) -> Vec<Line<'static>>
 }
 
 fn compact_header(width: usize, sort: &str) -> Line<'static> {
-    let name = width.saturating_sub(26);
-    let title = if sort == "as evaluated" {
-        "RULE".to_owned()
-    } else {
-        format!("RULE, {sort}")
-    };
-    Line::raw(cut(
-        &format!(" {} MATCHED/S MITIGATED/S  BANS", left(&title, name)),
-        width.max(26),
-    ))
+    let columns = CompactColumns::new(width);
+    let mut cells = vec![left(&title(sort), columns.name)];
+    if columns.has_all {
+        cells.push(right("MATCHED/S", MATCHED));
+    }
+    cells.push(right("MITIGATED/S", MITIGATED));
+    if columns.has_all {
+        cells.push(right("BANS", BANS));
+    }
+    Line::raw(format!(" {}", cells.join(" ")))
 }
 
 fn compact(row: &RuleRow, area: DrawArea) -> Line<'static> {
-    let name = area.width.saturating_sub(26);
-    Line::from(vec![
-        Span::raw(named(row, name)),
-        Span::raw(" "),
-        Span::raw(right(&grouped_rate(row.matched_per_s), 9)),
-        Span::raw(right(&mitigated(row), 10)),
-        Span::raw(right(&count(row.bans), 6)),
-    ])
+    let columns = CompactColumns::new(area.width);
+    let mut cells = vec![named(row, columns.name)];
+    if columns.has_all {
+        cells.push(right(&grouped_rate(row.matched_per_s), MATCHED));
+    }
+    cells.push(right(&mitigated(row), MITIGATED));
+    if columns.has_all {
+        cells.push(right(&count(row.bans), BANS));
+    }
+    Line::raw(cells.join(" "))
+}
+
+/// The order of the rules, if it is not that of their evaluation.
+fn title(sort: &str) -> String {
+    if sort == "as evaluated" {
+        "RULE".to_owned()
+    } else {
+        format!("RULE, {sort}")
+    }
 }
 
 /// The name with its signs at the end of the column.
@@ -103,6 +121,19 @@ fn mitigated(row: &RuleRow) -> String {
 
 fn count(number: Option<u64>) -> String {
     number.map_or_else(|| "–".to_owned(), grouped)
+}
+
+// === impl CompactColumns ===
+
+impl CompactColumns {
+    fn new(width: usize) -> Self {
+        let has_all = width >= 44;
+        let more = if has_all { 1 + MATCHED + 1 + BANS } else { 0 };
+        Self {
+            name: width.saturating_sub(1 + 1 + MITIGATED + more),
+            has_all,
+        }
+    }
 }
 
 // === impl RuleColumns ===
@@ -135,13 +166,7 @@ impl RuleColumns {
     }
 
     fn header(&self, sort: &str) -> Line<'static> {
-        let is_sorted = sort != "as evaluated";
-        let title = if is_sorted {
-            format!("RULE, {sort}")
-        } else {
-            "RULE".to_owned()
-        };
-        let mut cells = vec![left(&title, self.name)];
+        let mut cells = vec![left(&title(sort), self.name)];
         cells.extend(self.limit.map(|width| left("LIMIT", width)));
         cells.push(left("ACTION", ACTION));
         let sparks = |width| {

@@ -3,6 +3,7 @@
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
+use crate::cli::records::clean;
 use crate::cli::top::action_layer::ActionLayer;
 
 /// How the terminal may be used.
@@ -65,7 +66,7 @@ impl TopStyle {
     pub(super) fn action(self, action: &str, is_dry_run: bool) -> Span<'static> {
         let (sign, participle) = action_words(action);
         let text = if is_dry_run {
-            format!("{sign} would {action}")
+            format!("{sign} would {}", clean(action))
         } else {
             format!("{sign} {participle}")
         };
@@ -101,7 +102,7 @@ pub(super) fn action_words(action: &str) -> (&'static str, String) {
         "close" => ("×", "closed"),
         "own" => ("·", "gateway error"),
         "refuse" => ("·", "refused by the gateway"),
-        other => ("·", other),
+        other => return ("·", clean(other)),
     };
     (sign, participle.to_owned())
 }

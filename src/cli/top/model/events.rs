@@ -79,11 +79,9 @@ impl TopModel {
         if self.pause.is_some() {
             return;
         }
-        let known: HashMap<_, _> = self.rules.drain(..).enumerate().collect();
-        let mut known: HashMap<_, _> = known
-            .into_iter()
-            .map(|(place, row)| (row.name.clone(), (place, row)))
-            .collect();
+        let known = self.rules.drain(..).enumerate();
+        let known = known.map(|(place, row)| (row.name.clone(), (place, row)));
+        let mut known: HashMap<_, _> = known.collect();
         let listed = rules.as_array().into_iter().flatten().enumerate();
         let rows = listed.map(|(order, object)| {
             let mut row = RuleRow::new(order, object);

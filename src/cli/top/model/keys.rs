@@ -63,8 +63,8 @@ impl TopModel {
                 self.follow_selection();
             }
             'p' => return self.toggle_pause(),
-            's' => self.sort_by(self.sort.next()),
-            'S' => self.reverse(),
+            's' if self.screen == TopScreen::Overview => self.sort_by(self.sort.next()),
+            'S' if self.screen == TopScreen::Overview => self.reverse(),
             '+' => self.refresh = (self.refresh + 1).min(REFRESH.len() - 1),
             '-' => self.refresh = self.refresh.saturating_sub(1),
             _ => {}

@@ -1,12 +1,13 @@
 //! How one screen leads to another.
 
+use serde_json::json;
+
 use super::{RowSelection, TopModel};
 use crate::cli::top::api_fields::ApiFields as _;
 use crate::cli::top::command::TopCommand;
 use crate::cli::top::screen::{
     BanSearch, ExplainSubject, ListedRow, RowKind, ScreenFigures, StreamFilter, TopScreen,
 };
-use serde_json::json;
 
 /// The number of screens to which `esc` leads.
 const MAX_BACK: usize = 32;
@@ -18,6 +19,12 @@ impl TopModel {
     pub(super) fn open(&mut self, screen: TopScreen) -> Option<TopCommand> {
         if screen == self.screen {
             return None;
+        }
+        // A screen that is open already is not opened twice.
+        let is_open = |(known, _): &(TopScreen, RowSelection)| *known == screen;
+        if let Some(depth) = self.back.iter().position(is_open) {
+            self.back.truncate(depth + 1);
+            return self.go_back();
         }
         let selection = std::mem::take(&mut self.selection);
         self.back.push((self.screen.clone(), selection));
