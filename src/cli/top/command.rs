@@ -79,7 +79,7 @@ pub struct UndoneChange {
 /// The result of a change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChangeResult {
-    /// One or two sentences.
+    /// What has changed, and what has failed.
     pub text: String,
     /// `None` if there is nothing to take back.
     pub undo: Option<UndoneChange>,
@@ -88,7 +88,7 @@ pub struct ChangeResult {
 /// What is asked in the line above the key help.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TopPrompt {
-    /// A question that `y` or `n` answers.
+    /// A question that takes `y` or `n`.
     Confirm {
         /// The question.
         question: String,

@@ -67,7 +67,7 @@ pub struct TopModel {
 struct RowSelection {
     /// `None` for the first row, whichever it is.
     id: Option<RowId>,
-    /// Where the row is, so that a row that disappears leaves its place selected.
+    /// Where the row is, so that a row that disappears leaves its line selected.
     line: usize,
 }
 

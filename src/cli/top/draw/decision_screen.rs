@@ -138,18 +138,18 @@ pub(super) fn facts(decision: &Value) -> String {
 impl DecisionColumns {
     fn new(width: usize) -> Self {
         let fixed = 1 + TIME + 1 + CLIENT + 1 + ACTION + 1;
-        let mut room = width.saturating_sub(fixed);
+        let mut free = width.saturating_sub(fixed);
         let mut take = |wanted: usize, needed: usize| {
-            let has_room = room >= needed;
-            if has_room {
-                room -= wanted + 1;
+            let is_enough = free >= needed;
+            if is_enough {
+                free -= wanted + 1;
             }
-            has_room
+            is_enough
         };
         let has_rule = take(RULE, RULE + 12);
         let has_repeat = take(REPEAT, REPEAT + 12);
         Self {
-            request: room,
+            request: free,
             has_rule,
             has_repeat,
         }

@@ -57,8 +57,8 @@ fn decision(result: &Value, area: DrawArea) -> Line<'static> {
     });
     let mut action = area.style.action(name, false);
     action = action.patch_style(area.style.bold());
-    let room = area.width.saturating_sub(10 + width_of(&action.content));
-    let text = cut(&format!("{cause}{status}"), room);
+    let free = area.width.saturating_sub(10 + width_of(&action.content));
+    let text = cut(&format!("{cause}{status}"), free);
     Line::from(vec![Span::raw("decision  "), action, Span::raw(text)])
 }
 

@@ -32,11 +32,11 @@ pub(super) fn head(model: &TopModel, width: usize) -> Line<'static> {
     if width_of(&right) > width {
         right = state(model);
     }
-    let room = width.saturating_sub(width_of(&right) + 2);
-    while about.len() > 1 && width_of(&about.join("  ")) > room {
+    let free = width.saturating_sub(width_of(&right) + 2);
+    while about.len() > 1 && width_of(&about.join("  ")) > free {
         about.pop();
     }
-    let left = cut(&about.join("  "), room);
+    let left = cut(&about.join("  "), free);
     spread(left.into(), right.into(), width)
 }
 
@@ -75,8 +75,8 @@ pub(super) fn footer(model: &TopModel, area: DrawArea, is_framed: bool) -> Vec<L
         Some(prompt) => question(prompt, width),
         None => {
             let lost = model.lost().map(|lost| clean(lost.reason));
-            let told = model.notice().map(clean).or(lost);
-            cut(&told.unwrap_or_default(), width)
+            let result = model.notice().map(clean).or(lost);
+            cut(&result.unwrap_or_default(), width)
         }
     };
     let line = styled(text.clone(), area.style.bold());
@@ -88,13 +88,13 @@ pub(super) fn footer(model: &TopModel, area: DrawArea, is_framed: bool) -> Vec<L
         };
     }
     let (items, more) = key_help(&model.screen);
-    let room = width.saturating_sub(width_of(more) + 2);
+    let free = width.saturating_sub(width_of(more) + 2);
     let items = items.iter().map(|item| (*item).into()).collect();
-    let shown = packed(items, 2, room)
+    let shown = packed(items, 2, free)
         .into_iter()
         .next()
         .unwrap_or_default();
-    let help = if width_of(&shown.to_string()) <= room {
+    let help = if width_of(&shown.to_string()) <= free {
         format!("{shown}  {more}")
     } else {
         cut(more, width)
@@ -102,7 +102,7 @@ pub(super) fn footer(model: &TopModel, area: DrawArea, is_framed: bool) -> Vec<L
     vec![line.into(), ruler(width), Line::raw(help)]
 }
 
-/// Returns a question with the keys that answer it. A long one loses the end of its text, and an input its start.
+/// Returns a question with the keys that it takes. A long one loses the end of its text, and an input its start.
 fn question(prompt: &TopPrompt, width: usize) -> String {
     let (text, typed) = match prompt {
         TopPrompt::Confirm { question, .. } => {

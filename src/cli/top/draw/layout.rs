@@ -65,12 +65,12 @@ pub(super) fn packed(parts: Vec<Span<'static>>, gap: usize, width: usize) -> Vec
 /// Breaks a text after a label into at most `most` lines, at spaces where possible.
 pub(super) fn wrapped(label: &str, text: &str, width: usize, most: usize) -> Vec<String> {
     let indent = width_of(label);
-    let room = width.saturating_sub(indent).max(1);
+    let free = width.saturating_sub(indent).max(1);
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last().map_or(0, |line| width_of(line));
         let needed = line + usize::from(line > 0) + width_of(word);
-        if needed > room && line > 0 && lines.len() < most {
+        if needed > free && line > 0 && lines.len() < most {
             lines.push(word.to_owned());
         } else if let Some(last) = lines.last_mut() {
             if line > 0 {
@@ -85,7 +85,7 @@ pub(super) fn wrapped(label: &str, text: &str, width: usize, most: usize) -> Vec
         } else {
             &" ".repeat(indent)
         };
-        format!("{before}{}", cut(line, room))
+        format!("{before}{}", cut(line, free))
     };
     lines.iter().enumerate().map(indented).collect()
 }

@@ -31,8 +31,8 @@ pub(super) fn overview(model: &TopModel, area: DrawArea) -> Vec<Line<'static>> {
         lines.extend(charts(model, area));
     }
     lines.extend(blank.clone());
-    let room = area.height.saturating_sub(lines.len() + MIN_RULES);
-    let entries = attention(model, area, room.min(MAX_ENTRIES));
+    let free = area.height.saturating_sub(lines.len() + MIN_RULES);
+    let entries = attention(model, area, free.min(MAX_ENTRIES));
     if !entries.is_empty() {
         lines.extend(entries);
         lines.extend(blank);

@@ -51,9 +51,9 @@ pub(super) fn rule(model: &TopModel, name: &str, area: DrawArea) -> Vec<Line<'st
     below.extend(selected(model, area));
     lines.extend(blank);
     lines.truncate(area.height.saturating_sub(MIN_KEYS));
-    let room = area.height.saturating_sub(lines.len());
-    below.truncate(room.saturating_sub(MIN_KEYS));
-    let height = room.saturating_sub(below.len());
+    let free = area.height.saturating_sub(lines.len());
+    below.truncate(free.saturating_sub(MIN_KEYS));
+    let height = free.saturating_sub(below.len());
     let mut keys = keys(model, row, DrawArea { height, ..area });
     keys.truncate(height);
     keys.resize(height, Line::default());
@@ -66,10 +66,10 @@ pub(super) fn rule(model: &TopModel, name: &str, area: DrawArea) -> Vec<Line<'st
 fn settings(row: &RuleRow, count: usize, area: DrawArea) -> Vec<Line<'static>> {
     let object = &row.object;
     let place = format!("rule {} of {count}   ← → other rules", row.order + 1);
-    let room = area.width.saturating_sub(width_of(&place) + 1);
+    let free = area.width.saturating_sub(width_of(&place) + 1);
     let signs = row.signs();
     let name = format!("{}  {signs}", clean(&row.name));
-    let name = styled(cut(name.trim_end(), room), area.style.bold());
+    let name = styled(cut(name.trim_end(), free), area.style.bold());
     let mut lines = vec![spread(name, place.into(), area.width)];
     for (label, member) in [("counts     ", "count"), ("mitigates  ", "mitigate")] {
         let text = shown(object, member);
@@ -189,10 +189,10 @@ impl KeyColumns {
             60..90 => 8,
             _ => 12,
         };
-        let room = width.saturating_sub(1 + 1 + bar + 1 + USED + 1 + BANNED);
-        let note = if width < 60 { 0 } else { room / 3 };
+        let free = width.saturating_sub(1 + 1 + bar + 1 + USED + 1 + BANNED);
+        let note = if width < 60 { 0 } else { free / 3 };
         Self {
-            key: room.saturating_sub(note + usize::from(note > 0)),
+            key: free.saturating_sub(note + usize::from(note > 0)),
             bar,
             note,
         }

@@ -36,7 +36,7 @@ struct RuleColumns {
 /// The columns below 60 columns.
 struct CompactColumns {
     name: usize,
-    /// Whether there is room for more than the name and the mitigated requests.
+    /// Whether there is space for more than the name and the mitigated requests.
     has_all: bool,
 }
 
@@ -140,22 +140,22 @@ impl CompactColumns {
 
 impl RuleColumns {
     fn new(width: usize) -> Self {
-        let mut room = width.saturating_sub(FIXED);
+        let mut free = width.saturating_sub(FIXED);
         let mut take = |wanted: usize, needed: usize| {
-            let has_room = room >= needed;
-            if has_room {
-                room -= wanted + 1;
+            let is_enough = free >= needed;
+            if is_enough {
+                free -= wanted + 1;
             }
-            has_room.then_some(wanted)
+            is_enough.then_some(wanted)
         };
         let limit = take(LIMIT, LIMIT + 1);
         let sparks = take(MIN_SPARKS, MIN_SPARKS + 1);
         let keys = take(KEYS, KEYS + 1 + USUAL_SPARKS - MIN_SPARKS);
         // The sparkline grows to its usual width, then the name, then both.
-        let growth = room.min(USUAL_SPARKS - MIN_SPARKS);
+        let growth = free.min(USUAL_SPARKS - MIN_SPARKS);
         let sparks = sparks.map(|sparks| sparks + growth);
         let growth = if sparks.is_some() { growth } else { 0 };
-        let left = room - growth;
+        let left = free - growth;
         let name = left.min(12) + left.saturating_sub(12) / 3;
         Self {
             name: NAME + name,

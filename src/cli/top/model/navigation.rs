@@ -173,7 +173,7 @@ impl TopModel {
         match subject {
             Some(subject) => self.open(TopScreen::Explanation(subject)),
             None => {
-                self.tell("No request with this key is known.");
+                self.show_notice("No request with this key is known.");
                 None
             }
         }

@@ -21,7 +21,7 @@ impl TopModel {
         };
         let name = key_name(&row.key).to_owned();
         if !row.is_banned() {
-            return self.tell(&format!("{name} is not banned."));
+            return self.show_notice(&format!("{name} is not banned."));
         }
         let question = format!("Unban {name} from {}?", row.rule);
         let bans = vec![target_of(row)];
@@ -56,9 +56,9 @@ impl TopModel {
         let exempt = (is_exempted && !ip.is_empty()).then_some(ip);
         let question = match (bans.len(), &exempt) {
             (0, None) if is_exempted => {
-                return self.tell("Only an address can be exempted.");
+                return self.show_notice("Only an address can be exempted.");
             }
-            (0, None) => return self.tell("No ban applies."),
+            (0, None) => return self.show_notice("No ban applies."),
             (0, Some(_)) => format!("Exempt {name} for 1 h?"),
             (1, None) => format!("Unban {name}?"),
             (1, Some(_)) => format!("Unban {name} and exempt it for 1 h?"),
@@ -92,7 +92,7 @@ impl TopModel {
     }
 
     /// Shows a sentence for ten seconds.
-    pub(super) fn tell(&mut self, text: &str) {
+    pub(super) fn show_notice(&mut self, text: &str) {
         self.take_result(ChangeResult {
             text: text.to_owned(),
             undo: None,
