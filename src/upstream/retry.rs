@@ -3,7 +3,7 @@
 //!
 //! A request is sent again only if no server can have processed it, or if it is idempotent (RFC 9110,
 //! section 9.2.2) and has no body. It is never sent again after the first byte of a response, except a
-//! 503 with `Retry-After`, and never beyond the retry budget.
+//! 503 with `Retry-After`, and never beyond the retry budget, which a refusal by HTTP/2 does not use up.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -205,7 +205,9 @@ impl<'a> RetryLoop<'a> {
             let broken = failed.is(&[UpstreamErrorKind::Closed, UpstreamErrorKind::Reset]);
             broken.then(|| self.chooser.other(&[], limit)).flatten()
         })?;
-        if !self.pool.budget.take() {
+        // A refused request cost the server nothing, and `retries` limits how often it is sent again.
+        let is_free = failed.is(&[UpstreamErrorKind::Refused]);
+        if !is_free && !self.pool.budget.take() {
             return None;
         }
         server.counts.add(AttemptOutcome::Retried);

@@ -4,6 +4,7 @@ mod bodiless;
 mod cut;
 mod early;
 mod expect;
+mod goaway;
 mod grpc;
 mod h2_origin;
 mod old;

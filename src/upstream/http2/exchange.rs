@@ -1,6 +1,7 @@
 //! One request and its response on a stream. The flow-control window grows as the client reads. Dropping a
 //! body before its end resets the stream. Never retries and never buffers.
 
+use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -99,6 +100,9 @@ impl H2Exchange {
                 Ok((exchange.into_response(head, body, server), copy))
             }
             Err(error) => {
+                if is_goaway(&error) {
+                    exchange.slot.connection.retire();
+                }
                 // The request stays incomplete.
                 exchange.stream.send_reset(Reason::CANCEL);
                 let silent = waiting.informational == 0;
@@ -222,6 +226,12 @@ fn failed(error: h2::Error) -> UpstreamError {
         false => UpstreamErrorKind::BadResponse,
     };
     UpstreamError::from(kind).because(error)
+}
+
+/// Returns whether the connection accepts no more streams.
+fn is_goaway(error: &UpstreamError) -> bool {
+    let source = error.source().and_then(<dyn Error>::downcast_ref);
+    source.is_some_and(h2::Error::is_go_away)
 }
 
 // === impl Http2Body ===

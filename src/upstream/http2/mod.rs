@@ -24,8 +24,10 @@ use super::retry::{Attempt, FailedAttempt};
 use super::server::ServerInFlight;
 use super::{Upstream, UpstreamProtocol, UpstreamServer};
 
-/// The maximum number of times that one server may refuse a request unprocessed.
-const REFUSALS: usize = 3;
+/// How often a request that one server refuses unprocessed is sent to it again. Origin servers that limit the
+/// requests per connection refuse the streams above the limit with GOAWAY, so a shared connection may refuse a
+/// request several times.
+const RESENDS: usize = 5;
 
 /// A connection for a request.
 enum Found {
@@ -67,7 +69,8 @@ impl Pool {
     }
 
     /// Sends a request over a shared connection. Sends it over another one if the origin server refuses it
-    /// unprocessed, or (once) closes a reused connection.
+    /// unprocessed, or (once) closes a reused connection. The last connection is a new one, on which the request
+    /// is the first: a server that processes any request processes this one.
     async fn share<'a>(
         &self,
         upstream: &Upstream,
@@ -76,7 +79,7 @@ impl Pool {
         mut is_new: bool,
     ) -> Attempt<'a> {
         let mut may_close = true;
-        for _ in 0..REFUSALS {
+        for resend in 1..=RESENDS {
             let server = Arc::clone(slot.server());
             let mut failed = match self.send_over(upstream, upload, slot).await {
                 Ok(answer) => return Ok(answer),
@@ -88,7 +91,13 @@ impl Pool {
                 _ => return Err(failed),
             };
             may_close &= !failed.is(&[UpstreamErrorKind::Closed]);
-            (slot, is_new) = match self.find(upstream, ServerInFlight::begin(&server)).await {
+            let in_flight = ServerInFlight::begin(&server);
+            let found = if resend == RESENDS {
+                self.open(upstream, in_flight).await
+            } else {
+                self.find(upstream, in_flight).await
+            };
+            (slot, is_new) = match found {
                 Ok(Found::Http2(slot, is_new)) => (slot, is_new),
                 Ok(_) => return Err(failed),
                 Err(error) => {
@@ -145,6 +154,17 @@ impl Pool {
             }
             waited = !pool.wait().await;
         }
+        self.open(upstream, in_flight).await
+    }
+
+    /// Opens a connection to a server. The caller's request is the first on it.
+    async fn open(
+        &self,
+        upstream: &Upstream,
+        in_flight: ServerInFlight,
+    ) -> Result<Found, UpstreamError> {
+        let server = in_flight.server();
+        let pool = self.h2_pool(upstream, server);
         let opening = pool.begin();
         let opened = connect(upstream, server, false).await;
         pool.http1

@@ -267,7 +267,7 @@ fn an_origin_that_keeps_refusing_is_502() {
     });
     let gateway = before(origin, H2);
     gateway.client().get("/").times(1).all_are(502);
-    assert_eq!(asked.load(Ordering::SeqCst), 4);
+    assert_eq!(asked.load(Ordering::SeqCst), 6);
 }
 
 #[test]
