@@ -156,6 +156,10 @@ pub const RESERVED_PATH: &str = "^/([A-Za-z0-9._~-]*[A-Za-z0-9_~-][A-Za-z0-9._~-
 /// An origin with https.
 pub const ORIGIN: &str =
     r"^https://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?$";
+/// A host with or without a port, or an empty string.
+pub const HOST_OR_NONE: &str = r"^([A-Za-z0-9._-]+(:[0-9]+)?|\[[0-9A-Fa-f:.]+\](:[0-9]+)?)?$";
+/// A status, or a range of statuses.
+pub const STATUS_RANGE: &str = "^[2-5][0-9]{2}(-[2-5][0-9]{2})?$";
 /// The name of a header: a token (RFC 9110, section 5.6.2).
 pub const HEADER_NAME: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
 /// The value of a header: no control characters except HTAB (0x09).

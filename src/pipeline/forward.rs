@@ -111,6 +111,7 @@ impl RequestContext<'_, '_> {
             headers: self.info.headers,
             edits: edits.map(|edits| &edits.request),
             version: head.version,
+            host: None,
             forwarding: self.forwarding(head.authority(), &rules),
             body: body::streamed(incoming, self.state),
             upgrade: head.upgrade.is_some(),

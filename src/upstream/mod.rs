@@ -12,9 +12,11 @@ mod coarse_timer;
 mod connection;
 mod error;
 mod headers;
+mod health_check;
 pub mod http1;
 mod http2;
 mod members;
+mod origin_host;
 mod own_cookies;
 mod pool;
 mod request_head;
@@ -42,10 +44,11 @@ use crate::route::edit::HeaderChanges;
 
 pub use error::UpstreamError;
 pub use headers::{CredentialHeaders, ForwardedHeaders};
+pub use health_check::{CheckResult, HealthPolicy, StatusRange};
 pub use members::{HostPort, ServerEndpoint, ServerLocation, ServerSpec};
+pub use origin_host::OriginHost;
 pub use pool::Pool;
 pub use server::{ServerFigures, ServerRegistry, UpstreamServer};
-pub use server_health::CheckResult;
 pub use server_status::ServerStatus;
 pub use tls::{KnownTls, TlsError, TrustedRoots, UpstreamTls, is_name};
 pub use tunnel::{OriginTunnel, WebSocketKey};
@@ -62,6 +65,8 @@ pub struct Upstream {
     pub protocol: UpstreamProtocol,
     /// The TLS settings for connections to the servers. `None` for plain connections.
     pub tls: Option<Arc<UpstreamTls>>,
+    /// The host that the servers receive.
+    pub host: OriginHost,
     /// The timeout for opening one connection, TLS handshake included.
     pub connect_timeout: Duration,
     /// The timeout for the start of a response. It restarts whenever more of the request body is sent, and
@@ -96,21 +101,6 @@ pub enum BalancePolicy {
     LeastRequests,
     /// Always one server for equal values of [`OutboundRequest::key`].
     Hash,
-}
-
-/// The health check settings of an upstream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HealthPolicy {
-    /// The path of the probe request.
-    pub path: String,
-    /// The time between two health checks of a server.
-    pub interval: Duration,
-    /// The timeout of one health check.
-    pub timeout: Duration,
-    /// The number of consecutive passes that make a server healthy.
-    pub healthy: u32,
-    /// The number of consecutive failures that make a server unhealthy.
-    pub unhealthy: u32,
 }
 
 /// The circuit breaker settings of an upstream.
@@ -158,6 +148,8 @@ pub struct OutboundRequest<'a> {
     pub edits: Option<&'a HeaderChanges>,
     /// The HTTP version of the client's request.
     pub version: Version,
+    /// The host for the origin server. `None` for the client's. A host in `edits` takes precedence.
+    pub host: Option<Arc<str>>,
     /// The values of the forwarding headers.
     pub forwarding: ForwardedHeaders<'a>,
     /// The body.
@@ -209,6 +201,7 @@ impl Upstream {
             balance: BalancePolicy::default(),
             protocol: UpstreamProtocol::default(),
             tls: None,
+            host: OriginHost::default(),
             connect_timeout: Duration::from_secs(2),
             response_timeout: Duration::from_secs(30),
             max_idle_per_server: 256,

@@ -79,7 +79,7 @@ impl Pool {
     pub async fn forward(
         &self,
         upstream: &Upstream,
-        outbound: OutboundRequest<'_>,
+        mut outbound: OutboundRequest<'_>,
     ) -> Result<UpstreamResponse, UpstreamError> {
         let expected = ExpectedResponse::new(outbound.method, outbound.upgrade);
         let chooser = BalanceState {
@@ -88,9 +88,10 @@ impl Pool {
             random: &self.random,
             clock: &self.clock,
         };
-        let request = PreparedRequest::new(upstream, outbound)?;
         self.budget.add_request();
         let chosen = chooser.first().map_err(UpstreamError::no_server)?;
+        outbound.host = upstream.host_for(chosen.in_flight.server());
+        let request = PreparedRequest::new(upstream, outbound)?;
         let trial = chosen.trial;
         let attempt = self.attempt(upstream, chosen.in_flight, expected, request);
         match attempt.await {
@@ -275,6 +276,16 @@ impl<'a> PreparedRequest<'a> {
             }
             UpstreamProtocol::Auto if !outbound.upgrade => Ok(Self::Either(Box::new(outbound))),
             _ => H1Upload::new(outbound).map(Self::Http1),
+        }
+    }
+
+    /// Replaces the host `old`, which is the name of a server, by that of another server. A host that the route set
+    /// stays.
+    pub(super) fn replace_host(&mut self, old: &str, new: Arc<str>) {
+        match self {
+            Self::Http1(upload) => upload.replace_host(old, &new),
+            Self::Http2(upload) => upload.replace_host(old, &new),
+            Self::Either(outbound) => outbound.host = Some(new),
         }
     }
 

@@ -103,9 +103,10 @@ pub(super) fn fields<F: HeaderSpelling>(
 }
 
 /// Returns the host for the origin server. Empty if it contains bytes that are invalid in a head.
-pub(super) fn host<'a>(outbound: &OutboundRequest<'a>) -> &'a [u8] {
+pub(super) fn host<'a>(outbound: &'a OutboundRequest<'_>) -> &'a [u8] {
     let set = outbound.edits.and_then(HeaderChanges::host);
-    text(set.unwrap_or(outbound.forwarding.host)).unwrap_or_default()
+    let host = set.or(outbound.host.as_deref());
+    text(host.unwrap_or(outbound.forwarding.host)).unwrap_or_default()
 }
 
 /// Returns whether a target is valid: a path, or `*` (RFC 9112, section 3.2.4).

@@ -19,7 +19,7 @@ use super::http1::response_head::{ExpectedResponse, plain_number};
 use super::pool::{Pool, PreparedRequest};
 use super::server::{AttemptOutcome, ServerInFlight, TrialRequest};
 use super::server_health::Eligibility;
-use super::{Upstream, UpstreamResponse, UpstreamServer};
+use super::{OriginHost, Upstream, UpstreamResponse, UpstreamServer};
 use crate::clock::{HttpDate, Timestamp};
 
 /// The number of requests that add one retry to the budget: 20 %.
@@ -193,7 +193,7 @@ impl<'a> RetryLoop<'a> {
         failed: &mut FailedAttempt<'a>,
     ) -> Option<(ChosenServer, PreparedRequest<'a>)> {
         self.retries = self.retries.checked_sub(1)?;
-        let request = failed.request.take()?;
+        let mut request = failed.request.take()?;
         let server = failed.server()?;
         self.tried.push(server.id());
         let limit = match failed.end {
@@ -211,6 +211,11 @@ impl<'a> RetryLoop<'a> {
             return None;
         }
         server.counts.add(AttemptOutcome::Retried);
+        let upstream = self.chooser.upstream;
+        if upstream.host == OriginHost::Server {
+            let new = upstream.own_host(chosen.in_flight.server());
+            request.replace_host(&upstream.own_host(server), new);
+        }
         Some((chosen, request))
     }
 

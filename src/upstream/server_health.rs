@@ -1,30 +1,16 @@
 //! The reasons to avoid a server: failed health checks, an open circuit, consecutive failures, a 503 with
-//! `Retry-After`. Never selects a server. Only a health check reads a clock.
+//! `Retry-After`. Never selects a server and never reads a clock.
 //!
 //! For a server without any of these, a request only loads the atomic `marks`. The record behind the lock
 //! is read for marked servers.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr};
-use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use http::header::USER_AGENT;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use parking_lot::Mutex;
 
-use super::error::UpstreamError;
-use super::http1::connection::IdleConnections;
-use super::http1::response_head::ExpectedResponse;
-use super::pool::{Pool, PreparedRequest};
-use super::server::ServerInFlight;
-use super::{
-    BreakerPolicy, ForwardedHeaders, HealthPolicy, OutboundRequest, ServerEndpoint, Upstream,
-    UpstreamServer,
-};
-use crate::body::Body;
+use super::{BreakerPolicy, HealthPolicy};
 use crate::clock::Timestamp;
 
 /// The number of consecutive failures that ejects a server.
@@ -103,17 +89,6 @@ struct HealthRecord {
 struct Until {
     end: Timestamp,
     span: Duration,
-}
-
-/// The result of a health check.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CheckResult {
-    /// Whether the server is now healthy. `None` if its health did not change.
-    pub changed: Option<bool>,
-    /// The reason for a failed check, in a word or two.
-    pub why: String,
-    /// The reason for a failed check, as a text for logs.
-    pub error: String,
 }
 
 // === impl ServerHealth ===
@@ -311,80 +286,5 @@ impl Until {
     fn left(self, now: Timestamp) -> Option<Duration> {
         let left = self.end.since(now);
         (left > Duration::ZERO && left <= self.span).then_some(left)
-    }
-}
-
-// === impl Pool ===
-
-impl Pool {
-    /// Sends one health check to a server and records the result.
-    pub async fn check(&self, upstream: &Upstream, server: &Arc<UpstreamServer>) -> CheckResult {
-        let Some(health) = &upstream.health else {
-            return CheckResult::default();
-        };
-        let asking = self.probe(upstream, server, health);
-        let outcome = match tokio::time::timeout(health.timeout, asking).await {
-            Ok(Ok(status)) if status.as_u16() < 400 => Ok(()),
-            Ok(Ok(status)) => {
-                let status = status.as_u16();
-                let error = format!("the health check got status {status}, not one below 400");
-                Err((format!("status {status}"), error))
-            }
-            Ok(Err(error)) => Err((error.reason().to_owned(), error.to_string())),
-            Err(_) => {
-                let error = "the health check got no response within `health.timeout`";
-                Err(("timeout".to_owned(), error.to_owned()))
-            }
-        };
-        let changed = server.health.checked(outcome.is_ok(), health);
-        let (why, error) = outcome.err().unwrap_or_default();
-        server.note_check(&error);
-        CheckResult {
-            changed,
-            why,
-            error,
-        }
-    }
-
-    /// Sends a probe request on a new connection.
-    async fn probe(
-        &self,
-        upstream: &Upstream,
-        server: &Arc<UpstreamServer>,
-        health: &HealthPolicy,
-    ) -> Result<StatusCode, UpstreamError> {
-        let host = match server.endpoint {
-            ServerEndpoint::Tcp(_) => server.label(),
-            ServerEndpoint::Unix(_) => "localhost",
-        };
-        let agent = HeaderValue::from_static("lockgate-health");
-        let outbound = OutboundRequest {
-            method: &Method::GET,
-            target: &health.path,
-            headers: &HeaderMap::from_iter([(USER_AGENT, agent)]),
-            edits: None,
-            version: Version::HTTP_11,
-            forwarding: ForwardedHeaders {
-                peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
-                client: IpAddr::V4(Ipv4Addr::LOCALHOST),
-                trusted_peer: false,
-                host,
-                https: false,
-                request_id: "health",
-                rules: "",
-                credentials: None,
-            },
-            body: Body::Empty,
-            upgrade: false,
-            key: 0,
-        };
-        let request = PreparedRequest::new(upstream, outbound)?;
-        let expected = ExpectedResponse::new(&Method::GET, false);
-        // The limit is zero, so the connection closes afterwards.
-        let idle = Rc::new(IdleConnections::new(Rc::clone(&self.shared)));
-        let server = ServerInFlight::begin(server);
-        let sent = self.open_and_send(upstream, idle, server, expected, request);
-        let answer = sent.await.or_else(|failed| failed.into_result())?;
-        Ok(answer.response.status())
     }
 }

@@ -70,6 +70,7 @@ fn forward(parts: &Parts, head: &RequestHead<'_>, path: &ForwardPath, trusted: b
         headers: &parts.headers,
         edits: None,
         version: head.version,
+        host: None,
         forwarding: ForwardedHeaders {
             peer: PEER,
             client: CLIENT,

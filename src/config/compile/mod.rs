@@ -95,7 +95,8 @@ impl CompileContext<'_> {
         let keys = KeyCompiler::new(&lists, &redactor, file);
         presets::check(&file.protect, &keys, cx);
         let credentials = credentials::credentials(file, &keys, cx);
-        let upstreams = upstreams::upstreams(&file.upstreams, &keys.without_body(), cx);
+        let upstreams =
+            upstreams::upstreams(&file.upstreams, &file.routes, &keys.without_body(), cx);
         let shared = RuleCompiler {
             keys,
             responses: ResponseTemplates::new(file, cx),

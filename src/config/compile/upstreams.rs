@@ -9,8 +9,11 @@ use super::keys::KeyCompiler;
 use super::{CompileContext, origins};
 use crate::config::blueprint::UpstreamBlueprint;
 use crate::config::file;
+use crate::route::HostPattern;
 use crate::rules::{Key, MissingPart};
-use crate::upstream::{BalancePolicy, ServerEndpoint, ServerLocation, ServerSpec, Upstream};
+use crate::upstream::{
+    BalancePolicy, OriginHost, ServerEndpoint, ServerLocation, ServerSpec, Upstream,
+};
 
 /// The longest path of a Unix socket that the kernel accepts, in bytes without the final NUL.
 const LONGEST_SOCKET: usize = 107;
@@ -29,9 +32,11 @@ impl UpstreamBlueprints {
     }
 }
 
-/// Compiles the upstreams. If two have one name, which is an error, the last one is kept.
+/// Compiles the upstreams. If two have one name, which is an error, the last one is kept. The first concrete host
+/// of a route to an upstream is the default host of its health checks.
 pub fn upstreams(
     written: &[file::UpstreamSettings],
+    routes: &[file::RouteSettings],
     keys: &KeyCompiler<'_>,
     cx: &mut CompileContext<'_>,
 ) -> UpstreamBlueprints {
@@ -44,13 +49,15 @@ pub fn upstreams(
             let missing = MissingPart::Group;
             Arc::new(Key { parts, missing })
         });
-        compiled.insert(&one.name.value, upstream(one, hash_key, cx));
+        let routed = routed_host(&one.name.value, routes);
+        compiled.insert(&one.name.value, upstream(one, routed, hash_key, cx));
     }
     UpstreamBlueprints(compiled.into_values().collect())
 }
 
 fn upstream(
     written: &file::UpstreamSettings,
+    routed_host: Option<&str>,
     hash_key: Option<Arc<Key>>,
     cx: &mut CompileContext<'_>,
 ) -> UpstreamBlueprint {
@@ -67,7 +74,16 @@ fn upstream(
     upstream.response_timeout = written.response_timeout.value;
     upstream.retries = written.retries.value;
     upstream.max_idle_per_server = written.max_idle_per_server.value as usize;
+    upstream.host = match &written.host {
+        _ if written.preserve_host.value => OriginHost::Client,
+        Some(host) => OriginHost::Fixed(host.as_str().into()),
+        None => OriginHost::Server,
+    };
     upstream.health = written.health.clone();
+    if let Some(health) = &mut upstream.health {
+        let default = written.host.as_deref().or(routed_host);
+        health.host = health.host.take().or_else(|| default.map(Into::into));
+    }
     upstream.breaker = written.circuit_breaker.clone();
     UpstreamBlueprint {
         upstream,
@@ -75,6 +91,17 @@ fn upstream(
         tls,
         hash_key,
     }
+}
+
+/// Returns the first host of a route to this upstream that is one name.
+fn routed_host<'r>(upstream: &str, routes: &'r [file::RouteSettings]) -> Option<&'r str> {
+    let leads_here = |route: &&file::RouteSettings| match &route.target {
+        Some(file::RouteTargetSettings::Upstream(name)) => name.value == upstream,
+        _ => false,
+    };
+    let hosts = routes.iter().filter(leads_here).flat_map(|r| &r.hosts);
+    let mut hosts = hosts.map(|host| host.value.as_str());
+    hosts.find(|host| matches!(HostPattern::parse(host), Ok(HostPattern::Exact(..))))
 }
 
 fn server_spec(

@@ -5,6 +5,7 @@
 mod challenge;
 mod client_ip;
 mod expressions;
+mod health;
 mod known_clients;
 mod listener;
 mod observe;

@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::health::health;
 use super::name;
 use crate::config::scalar::{
-    between, boolean, choice, duration, filled, integer, path, server, target_path,
+    between, boolean, choice, duration, filled, host_or_none, integer, path, server,
 };
 use crate::config::schema::ExampleValue;
 use crate::config::section::SectionReader;
@@ -43,6 +44,11 @@ pub struct UpstreamSettings {
     pub retries: Spanned<u32>,
     /// The maximum number of idle connections per server. Default 256.
     pub max_idle_per_server: Spanned<u32>,
+    /// Whether requests keep the client's host. Default true.
+    pub preserve_host: Spanned<bool>,
+    /// The host of health checks, and of requests without `preserve_host`. `None`, the default: found from the routes
+    /// and servers.
+    pub host: Option<String>,
     /// The health check settings. `None`, the default, disables health checks.
     pub health: Option<HealthPolicy>,
     /// The circuit breaker settings. `None`, the default, disables it.
@@ -77,10 +83,10 @@ const BALANCES: &[(&str, BalancePolicy)] = &[
     ("least_requests", BalancePolicy::LeastRequests),
     ("hash", BalancePolicy::Hash),
 ];
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_secs(86_400);
+pub(super) const SHORTEST: Duration = Duration::from_millis(1);
+pub(super) const LONGEST: Duration = Duration::from_secs(86_400);
 /// The shortest interval of a periodic operation.
-const OFTENEST: Duration = Duration::from_millis(100);
+pub(super) const OFTENEST: Duration = Duration::from_millis(100);
 
 const PROTOCOLS: &[(&str, UpstreamProtocol)] = &[
     ("http/1.1", UpstreamProtocol::Http1),
@@ -92,6 +98,7 @@ pub(super) fn upstream(s: &mut SectionReader<'_, '_>) -> UpstreamSettings {
     s.later(&["concurrency"]);
     let bounded = || between(SHORTEST, LONGEST, duration());
     let interval = between(OFTENEST, LONGEST, duration());
+    let preserve_host = s.or("preserve_host", boolean(), true);
     UpstreamSettings {
         span: s.span(),
         name: name(s, "\"app\""),
@@ -105,9 +112,23 @@ pub(super) fn upstream(s: &mut SectionReader<'_, '_>) -> UpstreamSettings {
         response_timeout: s.or("response_timeout", bounded(), Duration::from_secs(30)),
         retries: s.or("retries", integer(0..=10), 1u32),
         max_idle_per_server: s.or("max_idle_per_server", integer(0..=100_000), 256u32),
+        host: host(s, preserve_host.value),
+        preserve_host,
         health: s.table("health", health).flatten(),
         circuit_breaker: s.table("circuit_breaker", circuit_breaker),
     }
+}
+
+/// Reads `host`. It has an effect only if something uses it.
+fn host(s: &mut SectionReader<'_, '_>, preserve_host: bool) -> Option<String> {
+    let host = s.or("host", host_or_none(), None);
+    if host.value.is_some() && preserve_host && !s.has("health") {
+        let message = "`host` has no effect without `health` or `preserve_host = false`";
+        s.out
+            .error(host.span, message)
+            .help("remove it, or write `preserve_host = false` to send this host to the servers");
+    }
+    host.value
 }
 
 fn tls(s: &mut SectionReader<'_, '_>) -> Spanned<Option<OriginTls>> {
@@ -169,24 +190,6 @@ fn hash_key(s: &mut SectionReader<'_, '_>) -> Vec<ExprText> {
     let message = "`hash_key` is empty: all requests would go to one server";
     s.not_empty("hash_key", message, "for example `hash_key = [\"ip.src\"]`");
     key
-}
-
-fn health(s: &mut SectionReader<'_, '_>) -> Option<HealthPolicy> {
-    let path = s.required("path", target_path(), "\"/healthz\"");
-    let interval = between(OFTENEST, LONGEST, duration());
-    let timeout = between(SHORTEST, LONGEST, duration());
-    let times = || integer(1..=100);
-    let interval = s.or("interval", interval, Duration::from_secs(5));
-    let timeout = s.or("timeout", timeout, Duration::from_secs(1));
-    let healthy = s.or("healthy", times(), 2u32);
-    let unhealthy = s.or("unhealthy", times(), 3u32);
-    Some(HealthPolicy {
-        path: path?.value,
-        interval: interval.value,
-        timeout: timeout.value,
-        healthy: healthy.value,
-        unhealthy: unhealthy.value,
-    })
 }
 
 fn circuit_breaker(s: &mut SectionReader<'_, '_>) -> BreakerPolicy {

@@ -10,10 +10,12 @@ use toml::de::DeValue;
 
 use super::{Parsed, SettingType, ValueError, string, whole};
 use crate::config::schema::{
-    ExampleValue, HEADER_NAME, HEADER_VALUE, NETWORK, SERVER, SOCKET, TARGET, ValueSchema,
+    ExampleValue, HEADER_NAME, HEADER_VALUE, HOST_OR_NONE, NETWORK, SERVER, SOCKET, STATUS_RANGE,
+    TARGET, ValueSchema,
 };
 use crate::config::{Diagnostic, Diagnostics, LintCode};
-use crate::upstream::{HostPort, ServerEndpoint, ServerLocation};
+use crate::facts::host;
+use crate::upstream::{HostPort, ServerEndpoint, ServerLocation, StatusRange};
 
 /// An IP address and a port.
 pub(in crate::config) fn socket() -> SettingType<SocketAddr> {
@@ -126,6 +128,24 @@ fn is_host(host: &str) -> bool {
     last && labels.all(label) && host.len() <= 254
 }
 
+/// A value of `Host`: a name or an address, with or without a port. An empty string means none.
+pub(in crate::config) fn host_or_none() -> SettingType<Option<String>> {
+    let shape = ValueSchema::string_of_form(HOST_OR_NONE, &["shop.example.com"]);
+    SettingType::new(shape, |value| {
+        let written = string(value, "a host")?;
+        if written.is_empty() {
+            return Ok(None);
+        }
+        // No scheme has port 0 as its default.
+        if host::parse(written, 0).is_none_or(|host| host.name.is_empty()) {
+            let wrong = ValueError::new(format!("`{written}` is not a host"));
+            return Err(wrong.help("for example \"shop.example.com\" or \"app.internal:8080\""));
+        }
+        Ok(Some(written.to_owned()))
+    })
+    .shown(|host| ExampleValue::Text(host.clone().unwrap_or_default()))
+}
+
 /// The target of a request: a path with an optional query.
 pub(in crate::config) fn target_path() -> SettingType<String> {
     SettingType::new(
@@ -225,4 +245,39 @@ pub(in crate::config) fn status() -> SettingType<StatusCode> {
         high: high.into(),
     };
     SettingType::new(shape, parse).shown(|status| ExampleValue::Integer(status.as_u16().into()))
+}
+
+/// A status, as a number or a string, or a range of statuses such as `"200-399"`.
+pub(in crate::config) fn status_range() -> SettingType<StatusRange> {
+    let shape = ValueSchema::Either(vec![
+        ValueSchema::string_of_form(STATUS_RANGE, &["200-399", "204"]),
+        ValueSchema::Integer {
+            low: 200,
+            high: 599,
+        },
+    ]);
+    SettingType::new(shape, |value| {
+        let Some(written) = value.as_str() else {
+            let status = status().parse(value)?.as_u16();
+            let (low, high) = (status, status);
+            return Ok(StatusRange { low, high });
+        };
+        parse_status_range(written).ok_or_else(|| {
+            let message = format!("`{written}` is not a status or a range of statuses");
+            ValueError::new(message)
+                .help("statuses are 200 to 599, for example \"200-399\" or \"204\"")
+        })
+    })
+    .shown(|range| ExampleValue::Text(range.to_string()))
+}
+
+fn parse_status_range(written: &str) -> Option<StatusRange> {
+    let status = |text: &str| {
+        let is_plain = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
+        let code: u16 = text.parse().ok().filter(|_| is_plain)?;
+        (200..=599).contains(&code).then_some(code)
+    };
+    let (low, high) = written.split_once('-').unwrap_or((written, written));
+    let (low, high) = (status(low)?, status(high)?);
+    (low <= high).then_some(StatusRange { low, high })
 }

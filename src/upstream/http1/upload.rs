@@ -12,6 +12,7 @@ use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use http_body::{Body as _, Frame};
+use memchr::memmem;
 use tokio::io::AsyncWrite;
 
 use super::response_head::plain_number;
@@ -122,6 +123,18 @@ impl H1Upload {
             ..Self::default()
         };
         self.repeatable.then(|| Box::new(copy()))
+    }
+
+    /// Replaces the host `old` of a request that was not sent yet, or was restarted.
+    pub(crate) fn replace_host(&mut self, old: &str, new: &str) {
+        // `Host` follows the request line.
+        let old = format!("\r\nhost: {old}\r\n");
+        let start = memmem::find(&self.out, b"\r\n").unwrap_or_default();
+        let rest = self.out.get(start..).unwrap_or_default();
+        if rest.starts_with(old.as_bytes()) {
+            let new = format!("\r\nhost: {new}\r\n");
+            self.out.splice(start..start + old.len(), new.into_bytes());
+        }
     }
 
     /// Restarts the request for another connection. Returns `false` if an origin server may have processed it.

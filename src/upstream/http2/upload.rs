@@ -84,6 +84,17 @@ impl H2Upload {
         self.head.method()
     }
 
+    /// Replaces the host `old` of a request that was not sent yet, or was restarted.
+    pub(crate) fn replace_host(&mut self, old: &str, new: &str) {
+        let uri = self.head.uri_mut();
+        if uri.authority().is_some_and(|host| host.as_str() == old) {
+            let mut parts = uri.clone().into_parts();
+            parts.authority = Authority::try_from(new).ok();
+            // A server's name is a valid authority.
+            *uri = Uri::from_parts(parts).unwrap_or_else(|_| uri.clone());
+        }
+    }
+
     /// Returns the head, and whether it is the complete request.
     pub(super) fn head(&mut self) -> (Request<()>, bool) {
         self.done = self.taken && self.again.is_empty() && self.data.is_empty();

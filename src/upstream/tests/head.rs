@@ -49,6 +49,7 @@ pub(super) fn written(
         headers,
         edits: None,
         version,
+        host: None,
         forwarding: *forwarding,
         body: Body::Empty,
         upgrade,

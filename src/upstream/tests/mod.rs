@@ -178,6 +178,7 @@ fn outbound(parts: &http::request::Parts, body: Body) -> OutboundRequest<'_> {
         headers: &parts.headers,
         edits: None,
         version: parts.version,
+        host: None,
         forwarding: ForwardedHeaders {
             peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
             client: IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -292,11 +292,9 @@ async fn a_clock_set_back_does_not_eject_a_server_forever() {
 
 fn health(bed: &mut Bed) {
     bed.upstream.health = Some(HealthPolicy {
-        path: "/well?".to_owned(),
         interval: 7 * SECOND,
         timeout: Duration::from_millis(200),
-        healthy: 2,
-        unhealthy: 3,
+        ..HealthPolicy::of_path("/well?")
     });
 }
 
