@@ -276,6 +276,7 @@ fn connection(client: IpAddr) -> ClientConnection {
             cipher: "TLS_AES_128_GCM_SHA256",
             sni: Some("www.shop.example".into()),
             alpn: Some("h2"),
+            client: None,
             hello: HelloFacts {
                 ja3: "cd08e31494f9531f560d64c695473da9".into(),
                 ja3_raw: "771,4865-4866-4867,0-23-65281,29-23-24,0".into(),

@@ -12,7 +12,8 @@ use http::header::{COOKIE, REFERER};
 use super::FactsView;
 use super::body::request_media_type;
 use super::getters::{
-    self, absolute, extension_of, first, joined, known, lower, number, text, tls, version_name,
+    self, absolute, certificate, extension_of, first, joined, known, lower, number, text, tls,
+    version_name,
 };
 use super::maps::MapSource;
 use crate::expr::{FieldId, FieldScheme, FieldSpec, Phase, ValueType};
@@ -66,6 +67,8 @@ pub(super) enum FieldGetter {
     Ip(for<'a, 'r> fn(FactsView<'a, 'r>) -> Option<IpAddr>),
     /// A boolean.
     Bool(for<'a, 'r> fn(FactsView<'a, 'r>) -> Option<bool>),
+    /// Strings.
+    List(for<'a, 'r> fn(FactsView<'a, 'r>) -> &'a [Box<str>]),
     /// Names and their values.
     Map(MapSource),
     /// The names of a map.
@@ -112,6 +115,8 @@ pub const BODY_RAW: FieldId = number_of("http.request.body.raw");
 pub const BODY_TRUNCATED: FieldId = number_of("http.request.body.truncated");
 /// The field for whether the request uses TLS.
 pub const OVER_TLS: FieldId = number_of("ssl");
+/// The field for whether the client has a verified certificate.
+pub const CLIENT_VERIFIED: FieldId = number_of("tls.client.verified");
 /// The field for the JA3 fingerprint.
 pub const JA3: FieldId = number_of("tls.ja3");
 /// The field for the JA4 fingerprint.
@@ -196,7 +201,9 @@ impl FieldRow {
             FieldGetter::Ip(_) => ValueType::Ip,
             FieldGetter::Bool(_) => ValueType::Bool,
             FieldGetter::Map(_) => ValueType::Map,
-            FieldGetter::Names(_) | FieldGetter::Values(_) => ValueType::Array,
+            FieldGetter::List(_) | FieldGetter::Names(_) | FieldGetter::Values(_) => {
+                ValueType::Array
+            }
         }
     }
 
@@ -295,10 +302,10 @@ const fn row(
 }
 
 use ClientChoice::{Fixed, Freely, IfUnrouted, IfUntested};
-use FieldGetter::{Bool, Bytes, Int, Ip, Map, Names, Values};
+use FieldGetter::{Bool, Bytes, Int, Ip, List, Map, Names, Values};
 use FieldPresence::{
-    Always, AsnDatabase, ContinentDatabase, CountryDatabase, MaybeEmpty, Sometimes, SometimesTls,
-    Tls,
+    Always, AsnDatabase, ClientCertificate, ContinentDatabase, CountryDatabase, MaybeEmpty,
+    Sometimes, SometimesTls, Tls,
 };
 use FieldSecrecy::{Private, PrivateAs, PrivateEntries, Public};
 use FieldSpread::{PerClient, PerRequest, Shared, Varied};
@@ -362,6 +369,12 @@ static TABLE: &[FieldRow] = &[
     row("tls.ja3_raw",                           Request,  Tls,               Free,           Public,                       Shared,     Freely,     IfRead,   ValueFormat::Any,                        Bytes(|v| known(&tls(v)?.hello.ja3_raw)), "the string whose hash is the JA3 fingerprint"),
     row("tls.ja4",                               Request,  Tls,               Free,           Public,                       Shared,     Fixed,      OwnEntry, ValueFormat::Ja4,                        Bytes(|v| known(&tls(v)?.hello.ja4)), "the JA4 fingerprint of the client; better in a key, because browsers shuffle what JA3 reads").also(&["cf.bot_management.ja4"]),
     row("tls.client_hello_length",               Request,  Tls,               Free,           Public,                       Shared,     Freely,     IfRead,   ValueFormat::Any,                        Int(|v| i64::try_from(tls(v)?.hello.length).ok()), "the size of the ClientHello in bytes").also(&["cf.tls_client_hello_length"]),
+    // The client certificate.
+    row("tls.client.verified",                   Request,  Always,            Free,           Public,                       Shared,     Fixed,      IfRead,   ValueFormat::Any,                        Bool(|v| Some(certificate(v).is_some())), "whether the client presented a certificate, which the listener verified (`client_ca`)"),
+    row("tls.client.subject",                    Request,  ClientCertificate, FirstRead(3_000),Public,                       Varied,     Fixed,      IfRead,   ValueFormat::Any,                        Bytes(|v| known(&certificate(v)?.subject)), "the subject of the client certificate as in RFC 4514, such as `CN=billing,O=Example`"),
+    row("tls.client.san",                        Request,  ClientCertificate, FirstRead(3_000),Public,                       Varied,     Fixed,      IfRead,   ValueFormat::Any,                        List(|v| certificate(v).map_or(&[], |fields| &fields.names)), "the subject alternative names of the client certificate, each with its kind: `DNS:…`, `IP:…`, `URI:…`, `email:…`"),
+    row("tls.client.serial",                     Request,  ClientCertificate, FirstRead(3_000),Public,                       Varied,     Fixed,      IfRead,   ValueFormat::Any,                        Bytes(|v| known(&certificate(v)?.serial)), "the serial number of the client certificate, in lower-case hexadecimal digits"),
+    row("tls.client.fingerprint",                Request,  ClientCertificate, FirstRead(3_000),Public,                       Varied,     Fixed,      IfRead,   ValueFormat::Any,                        Bytes(|v| known(&certificate(v)?.fingerprint)), "the SHA-256 of the client certificate, 64 lower-case hexadecimal digits"),
     // Cookies of the gateway.
     row("client.known",                          Request,  Always,            FirstRead(8_000), Public,                     Shared,     Fixed,      OwnEntry, ValueFormat::Any,                        Bool(|v| Some(v.request.known_cookie().is_some())), "whether the client has a valid known-client cookie"),
     row("client.known_user",                     Body,     Always,            FirstRead(14_000), Public,                    Shared,     Fixed,      IfRead,   ValueFormat::Any,                        Bool(|v| Some(v.request.has_known_user())), "whether the user of this request has succeeded with the client's cookie"),

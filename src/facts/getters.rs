@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Version};
 
-use super::{FactsView, RequestHead, TlsFacts};
+use super::{CertificateFields, FactsView, RequestHead, TlsFacts};
 
 /// The result of a string getter. `None` if the value is missing.
 pub type Bytes<'a> = Option<Cow<'a, [u8]>>;
@@ -44,6 +44,11 @@ pub fn media_type_of(content_type: &[u8]) -> Bytes<'_> {
 
 pub fn tls<'a>(view: FactsView<'a, '_>) -> Option<&'a TlsFacts> {
     view.request.connection.tls.as_ref()
+}
+
+/// The fields of the client's certificate. `None` if it has none.
+pub fn certificate<'a>(view: FactsView<'a, '_>) -> Option<&'a CertificateFields> {
+    Some(tls(view)?.client.as_ref()?.fields())
 }
 
 pub fn text(text: &str) -> Bytes<'_> {

@@ -10,6 +10,7 @@ use crate::fingerprint::LazyText;
 
 pub mod body;
 mod client;
+mod client_certificate;
 pub mod client_ip;
 pub mod cookies;
 pub mod fields;
@@ -24,6 +25,7 @@ pub mod request;
 
 pub use body::{BodyKind, BodyReads, InspectedBody};
 pub use client::{ClientCredentials, ClientStanding, KnownClients, SuccessSource};
+pub use client_certificate::{CertificateFields, ClientCertificate};
 pub use client_ip::{ClientIpResolver, HeaderKind, IpPrefixes};
 pub use fields::{FieldRow, FieldTable, HeadFields};
 pub use getters::version_name;
@@ -52,6 +54,8 @@ pub struct TlsFacts {
     pub sni: Option<Box<str>>,
     /// The negotiated protocol, `h2` or `http/1.1`. `None` without ALPN.
     pub alpn: Option<&'static str>,
+    /// The verified certificate of the client. `None` if it has none.
+    pub client: Option<ClientCertificate>,
     /// The properties of the ClientHello.
     pub hello: HelloFacts,
 }

@@ -18,7 +18,7 @@ use super::maps::ParsedPairs;
 use super::query::{self, Argument};
 use super::{ClientConnection, CookieLines, RequestHead};
 use crate::clock::Timestamp;
-use crate::expr::{FieldFacts, FieldId};
+use crate::expr::{FieldFacts, FieldId, position};
 
 /// A source of geo data for addresses. All methods return `None` if the value is unknown or there is no database.
 pub trait GeoSource {
@@ -274,6 +274,11 @@ impl<'a> FactsView<'a, '_> {
         match fields::getter(field)? {
             FieldGetter::Map(source) => source.value(self, name, index),
             _ if name.is_some() => None,
+            FieldGetter::List(get) => {
+                let all = get(self);
+                let text = all.get(position(index, || Some(all.len()))?)?;
+                Some(Cow::Borrowed(text.as_bytes()))
+            }
             FieldGetter::Names(source) => source.name(self, index),
             FieldGetter::Values(source) => source.value(self, None, index),
             _ => None,
@@ -319,6 +324,11 @@ impl FieldFacts for FactsView<'_, '_> {
     ) {
         match fields::getter(field) {
             Some(FieldGetter::Map(source)) => source.each_value(*self, name, visit),
+            Some(FieldGetter::List(get)) if name.is_none() => {
+                let _ = get(*self)
+                    .iter()
+                    .try_for_each(|text| visit(text.as_bytes()));
+            }
             Some(FieldGetter::Names(source)) if name.is_none() => source.each_name(*self, visit),
             Some(FieldGetter::Values(source)) if name.is_none() => {
                 source.each_value(*self, None, visit);

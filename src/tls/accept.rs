@@ -8,8 +8,8 @@ use rustls::{HandshakeKind, PeerIncompatible, ServerConnection};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::StartHandshake;
 
-use super::{AlpnProtocol, HandshakeError, TlsTerminator};
-use crate::facts::{HelloFacts, TlsFacts};
+use super::{AlpnProtocol, HandshakeError, TlsTerminator, client_certificate};
+use crate::facts::{ClientCertificate, HelloFacts, TlsFacts};
 use crate::fingerprint::{self, Fingerprint};
 
 /// A TLS connection.
@@ -122,6 +122,10 @@ fn facts(connection: &ServerConnection, fingerprint: Fingerprint) -> TlsFacts {
             .alpn_protocol()
             .and_then(AlpnProtocol::from_wire)
             .map(AlpnProtocol::name),
+        client: connection
+            .peer_certificates()
+            .and_then(<[_]>::first)
+            .map(|own| ClientCertificate::new(&**own, client_certificate::fields_of)),
         hello: HelloFacts {
             ja3: fingerprint.ja3,
             ja3_raw: fingerprint.ja3_raw,

@@ -1,15 +1,10 @@
-//! A certificate chain with its private key, read from PEM or generated for development, and the authorities
-//! that sign client certificates.
+//! A certificate chain with its private key, read from PEM or generated for development.
 
 use std::fmt;
 use std::sync::Arc;
 
-use aws_lc_rs::digest::{Context, SHA256};
-use rustls::RootCertStore;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::CertifiedKey;
 
 use super::x509::{CertificateName, ValidityPeriod, names_of};
@@ -30,15 +25,6 @@ pub struct CertificateChain(Vec<CertificateDer<'static>>);
 
 /// A private key. `Debug` never shows it.
 pub struct PrivateKey(PrivateKeyDer<'static>);
-
-/// Which client certificates are accepted. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct ClientAuth {
-    roots: Arc<RootCertStore>,
-    required: bool,
-    /// A value that differs for different authorities or a different `required`.
-    pub(super) identity: [u8; 32],
-}
 
 // === impl CertificateChain ===
 
@@ -126,47 +112,5 @@ impl fmt::Debug for Certificate {
         f.debug_struct("Certificate")
             .field("names", &self.names)
             .finish_non_exhaustive()
-    }
-}
-
-// === impl ClientAuth ===
-
-impl ClientAuth {
-    /// Accepts clients with a certificate signed by one of `authorities` and, unless `required`, clients without
-    /// a certificate. A certificate with another signature is always rejected.
-    pub fn from_pem(authorities: &[u8], required: bool) -> Result<Self, TlsConfigError> {
-        let mut roots = RootCertStore::empty();
-        let mut hash = Context::new(&SHA256);
-        hash.update(&[u8::from(required)]);
-        for authority in CertificateDer::pem_slice_iter(authorities) {
-            let authority = authority.map_err(TlsConfigError::CertificatePem)?;
-            hash.update(&authority.len().to_be_bytes());
-            hash.update(&authority);
-            roots
-                .add(authority)
-                .map_err(TlsConfigError::BadCertificate)?;
-        }
-        if roots.is_empty() {
-            return Err(TlsConfigError::NoCertificate);
-        }
-        let mut identity = [0; 32];
-        identity.copy_from_slice(hash.finish().as_ref());
-        Ok(Self {
-            roots: Arc::new(roots),
-            required,
-            identity,
-        })
-    }
-
-    pub(super) fn verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, TlsConfigError> {
-        let builder = WebPkiClientVerifier::builder_with_provider(self.roots.clone(), provider());
-        let builder = if self.required {
-            builder
-        } else {
-            builder.allow_unauthenticated()
-        };
-        builder
-            .build()
-            .map_err(|error| TlsConfigError::Tls(rustls::Error::General(error.to_string())))
     }
 }

@@ -5,6 +5,7 @@ use std::{fmt, io};
 use rustls::InconsistentKeys;
 use rustls::pki_types::pem;
 
+use crate::clock::{Rfc3339, Timestamp};
 use crate::fingerprint;
 use crate::trust::{PlainError, TlsPeer};
 
@@ -24,6 +25,14 @@ pub enum TlsConfigError {
     BadKey(rustls::Error),
     /// The certificate cannot be read.
     BadCertificate(rustls::Error),
+    /// The revocation list cannot be read as PEM.
+    RevocationPem(pem::Error),
+    /// There is no revocation list in the text.
+    NoRevocationList,
+    /// The revocation list cannot be read.
+    BadRevocationList(rustls::CertRevocationListError),
+    /// The next revocation list was due at this time.
+    ExpiredRevocationList(Timestamp),
     /// The private key does not match the certificate.
     KeyMismatch,
     /// A certificate could not be generated.
@@ -95,6 +104,18 @@ impl fmt::Display for TlsConfigError {
             Self::NoKey => f.write_str("there is no `PRIVATE KEY` section"),
             Self::BadKey(error) => write!(f, "the private key cannot be used: {error}"),
             Self::BadCertificate(error) => PlainError(error, TlsPeer::Own).fmt(f),
+            Self::RevocationPem(error) => write!(f, "the revocation list is not PEM: {error}"),
+            Self::NoRevocationList => f.write_str("there is no `X509 CRL` section"),
+            Self::BadRevocationList(error) => {
+                write!(f, "the revocation list cannot be read ({error:?})")
+            }
+            Self::ExpiredRevocationList(end) => {
+                write!(
+                    f,
+                    "a revocation list has expired: the next one was due at {}",
+                    Rfc3339(*end)
+                )
+            }
             Self::KeyMismatch => f.write_str("the private key does not belong to the certificate"),
             Self::Generate(error) => write!(f, "cannot generate a certificate: {error}"),
             Self::NoCertificates => f.write_str("TLS needs at least one certificate"),

@@ -7,6 +7,8 @@
 
 mod accept;
 mod certificate;
+mod client_auth;
+mod client_certificate;
 mod error;
 mod resolve;
 #[cfg(test)]
@@ -22,7 +24,8 @@ use rustls::server::WebPkiClientVerifier;
 
 use crate::clock::Timestamp;
 pub use accept::{MAX_HELLO, TlsStream, accept, is_resumed};
-pub use certificate::{Certificate, CertificateChain, ClientAuth, PrivateKey};
+pub use certificate::{Certificate, CertificateChain, PrivateKey};
+pub use client_auth::ClientAuth;
 pub use error::{HandshakeError, TlsConfigError};
 pub use tickets::{SavedKeys, TicketKeys};
 use tickets::{ScopeKeys, TicketScope};

@@ -1,4 +1,5 @@
-//! The names of a certificate (RFC 5280, section 4.2.1.6) and its validity period (section 4.1.2.5).
+//! The names of a certificate (RFC 5280, section 4.2.1.6), its validity period (section 4.1.2.5), and the end of a
+//! revocation list.
 //!
 //! Reads the DER (X.690) just far enough to find them. An unreadable certificate has no names and no period; its
 //! validity is checked elsewhere. Reads no clock.
@@ -11,7 +12,7 @@ use rustls::pki_types::pem::PemObject;
 
 use crate::clock::Timestamp;
 
-const SEQUENCE: u8 = 0x30;
+pub(super) const SEQUENCE: u8 = 0x30;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
@@ -39,6 +40,13 @@ pub(super) fn names_of(der: &[u8]) -> Vec<CertificateName> {
     elements(names).filter_map(name).collect()
 }
 
+/// Returns when the next revocation list is issued: the end of this one (RFC 5280, section 5.1.2.5).
+pub(super) fn next_update(crl: &[u8]) -> Option<Timestamp> {
+    let signed = first(first(crl, SEQUENCE)?, SEQUENCE)?;
+    let mut times = elements(signed).filter(|(tag, _)| [UTC_TIME, GENERALIZED_TIME].contains(tag));
+    time(times.nth(1)?)
+}
+
 /// Normalizes a DNS name for comparison: lower case, no trailing dot.
 pub(super) fn normal(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
@@ -56,7 +64,7 @@ impl fmt::Display for CertificateName {
 }
 
 /// Returns the content of the `GeneralNames` sequence.
-fn alternative_names(der: &[u8]) -> Option<&[u8]> {
+pub(super) fn alternative_names(der: &[u8]) -> Option<&[u8]> {
     const OCTET_STRING: u8 = 0x04;
     /// `extensions [3] EXPLICIT` of `TBSCertificate` (section 4.1).
     const EXTENSIONS: u8 = 0xa3;
@@ -83,7 +91,7 @@ fn name((tag, body): (u8, &[u8])) -> Option<CertificateName> {
     }
 }
 
-fn address(bytes: &[u8]) -> Option<IpAddr> {
+pub(super) fn address(bytes: &[u8]) -> Option<IpAddr> {
     <[u8; 4]>::try_from(bytes)
         .map(IpAddr::from)
         .or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
@@ -142,14 +150,14 @@ fn number(digits: &[u8]) -> Option<u64> {
 }
 
 /// Returns the content of the first element with this tag.
-fn first(der: &[u8], tag: u8) -> Option<&[u8]> {
+pub(super) fn first(der: &[u8], tag: u8) -> Option<&[u8]> {
     elements(der)
         .find(|&(found, _)| found == tag)
         .map(|(_, body)| body)
 }
 
 /// Returns the tag and content of each element; ends at the first that cannot be read.
-fn elements(mut der: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+pub(super) fn elements(mut der: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let (&tag, rest) = der.split_first()?;
         let (length, rest) = length(rest)?;

@@ -23,6 +23,11 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, error: &Error, peer: TlsPeer) ->
             expected,
             presented,
         } => names(f, expected, presented, peer),
+        Error::ExpiredRevocationListContext { next_update, .. } => write!(
+            f,
+            " cannot be checked: the revocation list of its issuer expired on {}",
+            day(*next_update)
+        ),
         Error::UnknownIssuer => write!(f, " is not signed by {}", authority(peer)),
         Error::InvalidPurpose | Error::InvalidPurposeContext { .. } => match peer {
             TlsPeer::Client => f.write_str(" is not for clients (extended key usage)"),
@@ -47,6 +52,12 @@ fn simple(error: &Error) -> Option<&'static str> {
         Error::Expired => "has expired",
         Error::NotValidYet => "is not valid yet",
         Error::Revoked => "was revoked",
+        Error::UnknownRevocationStatus => {
+            "cannot be checked: `client_crl` has no revocation list of its issuer"
+        }
+        Error::ExpiredRevocationList => {
+            "cannot be checked: the revocation list of its issuer has expired"
+        }
         Error::UnhandledCriticalExtension => {
             "has a critical extension that the gateway does not know"
         }

@@ -5,7 +5,10 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, date_time_ymd};
+use rcgen::{
+    CertificateParams, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose, Issuer,
+    KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber, date_time_ymd,
+};
 
 use crate::harness::{Folder, Running};
 
@@ -33,10 +36,36 @@ impl Authority {
         params.not_before = date_time_ymd(2020, 1, 1);
         params.not_after = date_time_ymd(until, 12, 31);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.serial_number = Some(serial_of(name));
         let made = params.signed_by(&key, &self.issuer).unwrap();
         folder.write(&format!("{name}.pem"), made.pem());
         folder.write(&format!("{name}.key"), key.serialize_pem());
     }
+}
+
+impl Authority {
+    /// A revocation list with the certificate of this name, valid until the end of that year.
+    fn revoke(&self, name: &str, until: i32) -> String {
+        let revoked = RevokedCertParams {
+            serial_number: serial_of(name),
+            revocation_time: date_time_ymd(2021, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let params = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(until, 12, 31),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: vec![revoked],
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        params.signed_by(&self.issuer).unwrap().pem().unwrap()
+    }
+}
+
+fn serial_of(name: &str) -> SerialNumber {
+    SerialNumber::from_slice(name.as_bytes())
 }
 
 /// A gateway that asks clients for certificates, and clients with all kinds of them.
@@ -94,7 +123,11 @@ impl Site {
 
     /// What curl gets with this certificate.
     fn curl(&self, name: Option<&str>, version: &str) -> String {
-        let url = format!("https://{}/", self.gateway.address(0));
+        self.curl_path(name, version, "")
+    }
+
+    fn curl_path(&self, name: Option<&str>, version: &str, path: &str) -> String {
+        let url = format!("https://{}/{path}", self.gateway.address(0));
         let output = Command::new("curl")
             .args(["-sk", "--max-time", "20", "--tlsv1.2", "--tls-max", version])
             .args(self.certificate(["--cert", "--key"], name))
@@ -106,6 +139,10 @@ impl Site {
 
     /// What `openssl s_client` says with this certificate.
     fn openssl(&self, name: Option<&str>, arguments: &[&str]) -> String {
+        self.openssl_path(name, arguments, "/")
+    }
+
+    fn openssl_path(&self, name: Option<&str>, arguments: &[&str], path: &str) -> String {
         let address = self.gateway.address(0).to_string();
         let mut openssl = Command::new("openssl")
             .args(["s_client", "-ign_eof", "-connect", &address])
@@ -118,7 +155,8 @@ impl Site {
             .unwrap();
         let mut stdin = openssl.stdin.take().unwrap();
         // It ends without reading where the handshake fails.
-        let _ = stdin.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        let _ = stdin.write_all(request.as_bytes());
         let output = openssl.wait_with_output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
@@ -253,4 +291,136 @@ fn a_session_without_a_certificate_is_refused_where_one_is_required() {
         !said.contains("Reused") && !said.contains("hello"),
         "{said}"
     );
+}
+
+/// A rule that stops clients with the certificate `right`, and one that limits each name.
+const FIELDS: &str = r#"
+[[rules]]
+name = "right"
+mitigate = '''
+    tls.client.verified and http.request.uri.path eq "/who"
+    and tls.client.subject eq "CN=rcgen self signed cert"
+    and any(tls.client.san[*] eq "DNS:right.test")
+    and tls.client.san[0] eq "DNS:right.test"
+    and tls.client.serial eq "7269676874"
+    and tls.client.fingerprint matches "^[0-9a-f]{64}$"
+'''
+action = "block"
+response = "right"
+[[rules]]
+name = "no-certificate"
+mitigate = 'http.request.uri.path eq "/who" and not tls.client.verified'
+action = "block"
+response = "nobody"
+[[rules]]
+name = "each"
+mitigate = 'http.request.uri.path eq "/limited"'
+key = ["tls.client.san[0]"]
+limit = 1
+period = "1h"
+response = "limited"
+[responses.right]
+status = 403
+body = "right"
+[responses.nobody]
+status = 401
+body = "nobody"
+[responses.limited]
+status = 429
+body = "limited"
+"#;
+
+#[test]
+fn rules_read_the_certificate() {
+    let site = Site::new("optional");
+    site.ours.certify(&site.folder, "second", 2090);
+    let ca = site.file("ca.pem");
+    let lines = config(&format!("client_ca = {ca:?}\nclient_auth = \"optional\""));
+    site.gateway
+        .reload_whole(&format!("{lines}{FIELDS}"))
+        .unwrap();
+    for version in ["1.2", "1.3"] {
+        for (name, path, body) in [
+            (Some("right"), "who", "right"),
+            (Some("second"), "who", "hello"),
+            (None, "who", "nobody"),
+        ] {
+            assert_eq!(
+                site.curl_path(name, version, path),
+                body,
+                "{name:?} {version}"
+            );
+        }
+    }
+    for name in ["right", "second"] {
+        for body in ["hello", "limited"] {
+            assert_eq!(site.curl_path(Some(name), "1.3", "limited"), body, "{name}");
+        }
+    }
+    // The certificate belongs to the session, so that a resumed session has it too.
+    let session = site.file("session");
+    let session = session.to_str().unwrap();
+    site.openssl(Some("right"), &["-sess_out", session]);
+    let said = site.openssl_path(None, &["-sess_in", session], "/who");
+    assert!(
+        said.contains("Reused, TLSv1") && said.contains("right"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_revoked_certificate_is_refused_after_a_reload() {
+    let site = Site::new("required");
+    site.ours.certify(&site.folder, "second", 2090);
+    let (ca, crl) = (site.file("ca.pem"), site.file("crl.pem"));
+    let lines = config(&format!(
+        "client_ca = {ca:?}\nclient_auth = \"required\"\nclient_crl = {crl:?}"
+    ));
+    site.folder
+        .write("crl.pem", site.ours.revoke("nobody", 2090));
+    site.gateway.reload_whole(&lines).unwrap();
+    let session = site.file("session");
+    let session = session.to_str().unwrap();
+    let said = site.openssl(Some("right"), &["-sess_out", session]);
+    assert!(said.contains("hello"), "{said}");
+    site.folder
+        .write("crl.pem", site.ours.revoke("right", 2090));
+    site.gateway.reload_whole(&lines).unwrap();
+    for version in ["1.2", "1.3"] {
+        assert_eq!(site.curl(Some("right"), version), "");
+        assert_eq!(site.curl(Some("second"), version), "hello");
+    }
+    let said = site.openssl(None, &["-sess_in", session]);
+    assert!(
+        !said.contains("Reused") && !said.contains("hello"),
+        "{said}"
+    );
+    // An authority without a list: whether its certificates are revoked is not known.
+    site.folder
+        .write("ca.pem", format!("{}{}", site.ours.pem, site.other.pem));
+    site.gateway.reload_whole(&lines).unwrap();
+    assert_eq!(site.curl(Some("wrong"), "1.3"), "");
+    assert_eq!(site.curl(Some("second"), "1.3"), "hello");
+    let both = site.ours.revoke("right", 2090) + &site.other.revoke("nobody", 2090);
+    site.folder.write("crl.pem", both);
+    site.gateway.reload_whole(&lines).unwrap();
+    assert_eq!(site.curl(Some("wrong"), "1.3"), "hello");
+    assert_eq!(site.curl(Some("right"), "1.3"), "");
+    // What cannot be used changes nothing.
+    for (pem, message) in [
+        ("", "there is no `X509 CRL` section"),
+        (
+            "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n",
+            "the revocation list cannot be read",
+        ),
+        (
+            &site.ours.revoke("nobody", 2021),
+            "a revocation list has expired: the next one was due at 2021-12-31T00:00:00.000Z",
+        ),
+    ] {
+        site.folder.write("crl.pem", pem);
+        let refused = site.gateway.reload_whole(&lines).unwrap_err().to_string();
+        assert!(refused.contains(message), "{refused}");
+        assert_eq!(site.curl(Some("second"), "1.3"), "hello");
+    }
 }

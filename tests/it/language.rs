@@ -322,6 +322,7 @@ fn connection(request: &Table) -> ClientConnection {
             cipher: leak(tls, "cipher"),
             sni: own(tls, "sni"),
             alpn: tls.contains_key("alpn").then(|| leak(tls, "alpn")),
+            client: None,
             hello: HelloFacts {
                 ja3: own(tls, "ja3").unwrap_or_default().into(),
                 ja3_raw: own(tls, "ja3_raw").unwrap_or_default().into(),

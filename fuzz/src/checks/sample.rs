@@ -24,6 +24,7 @@ pub fn over_tls(parts: &Parts, ask: &mut dyn FnMut(&RequestFacts<'_>)) {
         cipher: "TLS_AES_128_GCM_SHA256",
         sni: Some("shop.example".into()),
         alpn: Some("h2"),
+        client: None,
         hello: HelloFacts {
             ja3: "cd08e31494f9531f560d64c695473da9".into(),
             ja3_raw: "771,4865-4866,0-23,29-23,0".into(),

@@ -291,6 +291,7 @@ fn tls(args: &RequestOptions, version: Version) -> TlsFacts {
         } else {
             "http/1.1"
         }),
+        client: None,
         hello: HelloFacts {
             ja3: args.ja3.as_deref().unwrap_or_default().into(),
             ja4: args.ja4.as_deref().unwrap_or_default().into(),

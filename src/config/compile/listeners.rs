@@ -4,11 +4,16 @@ mod certificate;
 
 pub(super) use certificate::certificate as read_certificate;
 
+use std::ops::Range;
+use std::path::Path;
+
 use super::{CompileContext, authority};
-use crate::config::LintCode;
 use crate::config::file;
+use crate::config::{Diagnostic, LintCode};
 use crate::snapshot::ListenerSettings;
-use crate::tls::{AlpnProtocol, Certificate, ClientAuth, TerminatorSettings, TlsTerminator};
+use crate::tls::{
+    AlpnProtocol, Certificate, ClientAuth, TerminatorSettings, TlsConfigError, TlsTerminator,
+};
 
 /// The names and addresses of the development certificate.
 const DEVELOPMENT: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -72,13 +77,38 @@ fn clients(written: &file::TlsSettings, cx: &mut CompileContext<'_>) -> Option<O
     let span = &written.client_ca.span;
     let authorities = cx.read(path, span)?;
     authority::warn_of_lifetimes(&authorities, span, cx);
-    ClientAuth::from_pem(&authorities, written.client_auth.value)
+    let auth = ClientAuth::from_pem(&authorities, written.client_auth.value);
+    let auth = auth
+        .map_err(|error| {
+            unusable(path, span, &error, cx);
+        })
+        .ok();
+    let Some(path) = &written.client_crl.value else {
+        return auth.map(Some);
+    };
+    let span = &written.client_crl.span;
+    let lists = cx.read(path, span)?;
+    auth?
+        .with_revocations(&lists, cx.now)
         .map(Some)
         .map_err(|error| {
-            let message = format!("cannot use `{}`: {error}", path.display());
-            cx.diagnostics.error(span.clone(), message);
+            let help = match error {
+                TlsConfigError::ExpiredRevocationList(_) => "get the current list from the CA",
+                _ => "`client_crl` is a PEM file with revocation lists (`X509 CRL`)",
+            };
+            unusable(path, span, &error, cx).help(help);
         })
         .ok()
+}
+
+fn unusable<'d>(
+    path: &Path,
+    span: &Range<usize>,
+    error: &TlsConfigError,
+    cx: &'d mut CompileContext<'_>,
+) -> &'d mut Diagnostic {
+    let message = format!("cannot use `{}`: {error}", path.display());
+    cx.diagnostics.error(span.clone(), message)
 }
 
 fn certificates(

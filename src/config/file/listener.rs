@@ -38,6 +38,8 @@ pub struct TlsSettings {
     pub client_ca: Spanned<Option<PathBuf>>,
     /// Whether a client without a certificate is refused. Default true.
     pub client_auth: Spanned<bool>,
+    /// A PEM file with the revocation lists of client certificates. `None`, the default: revocation is not checked.
+    pub client_crl: Spanned<Option<PathBuf>>,
 }
 
 /// The PEM files of a certificate and its key. A missing one was reported by the reader.
@@ -100,11 +102,18 @@ fn tls(s: &mut SectionReader<'_, '_>) -> TlsSettings {
         min_version: s.or("min_version", choice(VERSIONS, &[]), MinVersion::Tls12),
         client_ca: s.or("client_ca", path_or_none(), None),
         client_auth: s.or("client_auth", choice(CLIENTS, &[]), true),
+        client_crl: s.or("client_crl", path_or_none(), None),
     };
-    if let (None, Some(span)) = (&tls.client_ca.value, s.key_span("client_auth")) {
-        s.out
-            .lacks(span, "`client_auth` has no effect without `client_ca`")
-            .help("add `client_ca = \"clients.pem\"`, or remove `client_auth`");
+    let crl = tls.client_crl.value.as_ref();
+    for (key, is_set) in [("client_auth", true), ("client_crl", crl.is_some())] {
+        let span = s.key_span(key).filter(|_| is_set);
+        if let (None, Some(span)) = (&tls.client_ca.value, span) {
+            s.out
+                .lacks(span, format!("`{key}` has no effect without `client_ca`"))
+                .help(format!(
+                    "add `client_ca = \"clients.pem\"`, or remove `{key}`"
+                ));
+        }
     }
     tls
 }

@@ -283,7 +283,9 @@ pub(super) fn can_be_missing(field: FieldId, only_tls: bool) -> bool {
         && match field.presence {
             FieldPresence::Always | FieldPresence::MaybeEmpty => false,
             FieldPresence::Tls => !only_tls,
-            FieldPresence::Sometimes | FieldPresence::SometimesTls => true,
+            FieldPresence::Sometimes
+            | FieldPresence::SometimesTls
+            | FieldPresence::ClientCertificate => true,
             FieldPresence::AsnDatabase
             | FieldPresence::CountryDatabase
             | FieldPresence::ContinentDatabase => true,

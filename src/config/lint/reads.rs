@@ -18,6 +18,7 @@ pub(super) fn warn(
     for text in case.texts() {
         value_reads(text, compiled, warnings);
         tls(text, compiled.file, warnings);
+        client_certificates(text, compiled.file, warnings);
         tokens(text, warnings);
     }
     for parsed in case.expressions() {
@@ -65,7 +66,7 @@ fn tls(text: &ExprText, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let needs_tls = |id| {
         matches!(
             by_id(id).presence,
-            FieldPresence::Tls | FieldPresence::SometimesTls
+            FieldPresence::Tls | FieldPresence::SometimesTls | FieldPresence::ClientCertificate
         )
     };
     let of_tls = first_read(text, needs_tls);
@@ -76,6 +77,26 @@ fn tls(text: &ExprText, file: &ConfigFile, warnings: &mut Warnings<'_>) {
             warnings
                 .within(LintCode::UnfilledField, text, span, message)
                 .help("add `[listeners.tls]`");
+        }
+    }
+}
+
+/// Warns of fields of client certificates that no listener requests. Without TLS, [`tls`] has warned.
+fn client_certificates(text: &ExprText, file: &ConfigFile, warnings: &mut Warnings<'_>) {
+    let mut tls = file.listeners.iter().filter_map(|it| it.tls.as_ref());
+    if tls.clone().next().is_none() || tls.any(|tls| tls.client_ca.value.is_some()) {
+        return;
+    }
+    let verified = first_read(text, |id| id == fields::CLIENT_VERIFIED);
+    let of_client = first_read(text, |id| {
+        by_id(id).presence == FieldPresence::ClientCertificate
+    });
+    for (read, what) in [(verified, "always false"), (of_client, "always missing")] {
+        if let Some((name, span)) = read {
+            let message = format!("`{name}` is {what}: no listener has `client_ca`");
+            warnings
+                .within(LintCode::UnfilledField, text, span, message)
+                .help("add `client_ca = \"clients.pem\"` under `[listeners.tls]`");
         }
     }
 }

@@ -14,6 +14,8 @@ pub enum FieldPresence {
     Tls,
     /// Some requests over TLS have a value.
     SometimesTls,
+    /// Clients with a certificate have a value.
+    ClientCertificate,
     /// Addresses in `geo.asn_database` or an override have a value.
     AsnDatabase,
     /// Addresses in `geo.country_database` or an override have a value.

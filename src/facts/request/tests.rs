@@ -59,6 +59,7 @@ fn connection() -> ClientConnection {
             cipher: "TLS_AES_128_GCM_SHA256",
             sni: Some("shop.example".into()),
             alpn: Some("h2"),
+            client: None,
             hello: HelloFacts {
                 ja3: "cd08e31494f9531f560d64c695473da9".into(),
                 ja3_raw: "771,1,2,3,4".into(),

@@ -212,6 +212,7 @@ impl Visitor {
                     cipher: "",
                     sni: Some("shop.example".into()),
                     alpn: Some("http/1.1"),
+                    client: None,
                     hello,
                 }),
             },
