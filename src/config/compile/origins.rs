@@ -115,6 +115,8 @@ fn report(
     };
     let reported = cx.diagnostics.error(span, message);
     if ca.is_none() && !error.is_name() {
-        reported.help("name the CA of the origin: `tls = { ca = \"…\" }`");
+        reported.help(
+            "install the package `ca-certificates`, or name the CA of the origin: `tls = { ca = \"…\" }`",
+        );
     }
 }

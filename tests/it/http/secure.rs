@@ -408,3 +408,25 @@ fn a_server_given_by_name_must_have_a_certificate_for_it() {
         }
     }
 }
+
+#[test]
+fn a_system_without_roots_is_an_error_that_names_the_package() {
+    let folder = Folder::new();
+    let lines = config("tls = true").replace("{origin}", "127.0.0.1:9000");
+    folder.write("gateway.toml", &lines);
+    let mut command = Process::command();
+    command.args(["check", "--config", "gateway.toml"]);
+    command.env("SSL_CERT_FILE", folder.path().join("none"));
+    command.env("SSL_CERT_DIR", folder.path().join("none"));
+    let output = command.current_dir(folder.path()).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(
+        said.contains("cannot use the system's root certificates: there is no root certificate"),
+        "{said}"
+    );
+    assert!(
+        said.contains("install the package `ca-certificates`"),
+        "{said}"
+    );
+}
