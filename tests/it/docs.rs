@@ -251,12 +251,27 @@ fn every_link_has_a_target() {
     }
 }
 
+fn empty_revocation_list() -> String {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let issuer = rcgen::Issuer::new(rcgen::CertificateParams::default(), key);
+    let params = rcgen::CertificateRevocationListParams {
+        this_update: rcgen::date_time_ymd(2020, 1, 1),
+        next_update: rcgen::date_time_ymd(2090, 1, 1),
+        crl_number: rcgen::SerialNumber::from(1),
+        issuing_distribution_point: None,
+        revoked_certs: Vec::new(),
+        key_identifier_method: rcgen::KeyIdMethod::Sha256,
+    };
+    params.signed_by(&issuer).unwrap().pem().unwrap()
+}
+
 /// A folder with the files that the examples name.
 fn fixtures() -> Folder {
     let folder = Folder::new();
     let made = rcgen::generate_simple_self_signed(["example.com".to_owned()]).unwrap();
     folder.write("site.pem", made.cert.pem());
     folder.write("clients.pem", made.cert.pem());
+    folder.write("revoked.pem", empty_revocation_list());
     folder.write("site.key", made.signing_key.serialize_pem());
     folder.write("admin.token", "secret\n");
     folder.write("redis.password", "secret\n");

@@ -13,8 +13,8 @@ use lockgate::config::{self, ConfigSource, Diagnostics};
 use lockgate::expr::{self, ExprEnv, FieldFacts, NamedList, NamedLists, ScalarValue};
 use lockgate::facts::fields::{self, FieldTable};
 use lockgate::facts::{
-    BodyKind, ClientConnection, GeoSource, HelloFacts, InspectedBody, RequestFacts, RequestHead,
-    ResponseFacts, TlsFacts,
+    BodyKind, CertificateFields, ClientCertificate, ClientConnection, GeoSource, HelloFacts,
+    InspectedBody, RequestFacts, RequestHead, ResponseFacts, TlsFacts,
 };
 use toml::{Table, Value as Toml};
 
@@ -305,6 +305,22 @@ fn headers(table: &Table) -> HeaderMap {
     headers
 }
 
+/// A certificate whose DER is these fields as TOML.
+fn client_certificate(fields: &Toml) -> ClientCertificate {
+    let text = toml::to_string(fields).unwrap();
+    ClientCertificate::new(text.into_bytes(), |text| {
+        let table: Table = std::str::from_utf8(text).unwrap().parse().unwrap();
+        let field = |key: &str| -> Box<str> { self::text(&table, key).unwrap().into() };
+        let names = table["names"].as_array().unwrap().iter();
+        CertificateFields {
+            subject: field("subject"),
+            names: names.map(|name| name.as_str().unwrap().into()).collect(),
+            serial: field("serial"),
+            fingerprint: field("fingerprint"),
+        }
+    })
+}
+
 fn connection(request: &Table) -> ClientConnection {
     let peer: SocketAddr = text(request, "peer")
         .unwrap_or("10.0.0.1:4711")
@@ -322,7 +338,7 @@ fn connection(request: &Table) -> ClientConnection {
             cipher: leak(tls, "cipher"),
             sni: own(tls, "sni"),
             alpn: tls.contains_key("alpn").then(|| leak(tls, "alpn")),
-            client: None,
+            client: tls.get("client").map(client_certificate),
             hello: HelloFacts {
                 ja3: own(tls, "ja3").unwrap_or_default().into(),
                 ja3_raw: own(tls, "ja3_raw").unwrap_or_default().into(),

@@ -257,11 +257,12 @@ pub(in crate::config) fn status_range() -> SettingType<StatusRange> {
         },
     ]);
     SettingType::new(shape, |value| {
-        let Some(written) = value.as_str() else {
+        if value.as_integer().is_some() {
             let status = status().parse(value)?.as_u16();
             let (low, high) = (status, status);
             return Ok(StatusRange { low, high });
-        };
+        }
+        let written = string(value, "a status or a range of statuses")?;
         parse_status_range(written).ok_or_else(|| {
             let message = format!("`{written}` is not a status or a range of statuses");
             ValueError::new(message)

@@ -119,7 +119,7 @@ const REFUSED: &[Row] = &[
     ("cf.random_seed", Cloudflare, "`http.request.id`"),
     ("cf.response.", Cloudflare, "`upstream.error`"),
     ("cf.timings.", Cloudflare, "`http.response.duration_ms`"),
-    ("cf.tls_client_auth.", Cloudflare, "the fields that start with `tls.client.`"),
+    ("cf.tls_client_auth.", Cloudflare, "`tls.client.verified` and `tls.client.subject`"),
     ("cf.tls_client_", Cloudflare, "`tls.ja3_raw` and `tls.ja4`"),
     ("cf.tls_ciphers_sha1", Cloudflare, "`tls.ja4`"),
     ("cf.worker.", Cloudflare, "`http.request.headers[\"…\"]`"),

@@ -1,3 +1,5 @@
+//! Fields of generated and of damaged certificates.
+
 use rcgen::string::{BmpString, Ia5String, TeletexString};
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, DnValue, KeyPair, SanType, SerialNumber,
