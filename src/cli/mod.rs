@@ -8,6 +8,7 @@ mod fields;
 mod help;
 mod import;
 mod init;
+mod man;
 mod records;
 mod rules;
 mod run;
@@ -98,6 +99,8 @@ enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+    /// Print a man page.
+    Man,
 }
 
 #[derive(Debug, Subcommand)]
@@ -150,6 +153,7 @@ pub fn main() -> ExitCode {
         }) => import::cloudflare(&file),
         Some(Command::Help { topic }) => help::help(&topic),
         Some(Command::Completions { shell }) => completions(shell),
+        Some(Command::Man) => man::man(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `lockgate import` and `lockgate completions`, as a user runs them.
+//! `lockgate import`, `lockgate completions` and `lockgate man`, as a user runs them.
 //!
 //! Each `tests/data/cloudflare/NAME.json` has its output in `NAME.toml` and what is said about it in
 //! `NAME.txt`. `UPDATE_GOLDEN=1` writes both anew; `UPDATE_DOCS=1` does so with the example of
@@ -234,7 +234,7 @@ fn the_documented_example_matches_the_output() {
 }
 
 #[test]
-fn completions_list_every_command() {
+fn completions_and_the_man_page_list_every_command() {
     let folder = Folder::new();
     let help = stdout(&Process::output(&folder, &["--help"]));
     let commands = help.split_once("Commands:\n").unwrap().1;
@@ -249,6 +249,12 @@ fn completions_list_every_command() {
         for command in &commands {
             assert!(stdout(&ran).contains(command), "{shell}: {command}");
         }
+    }
+    let page = stdout(&Process::output(&folder, &["man"]));
+    assert!(page.contains(".TH lockgate 1"), "{page}");
+    for command in &commands {
+        let heading = format!(".SH \"LOCKGATE {}\"\n", command.to_uppercase());
+        assert!(page.contains(&heading), "{command}");
     }
     let ran = Process::output(&folder, &["completions", "dos"]);
     assert_eq!(ran.status.code(), Some(2));

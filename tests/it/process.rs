@@ -84,6 +84,7 @@ fn a_full_disk_is_an_error_and_not_a_panic() {
         &["schema"][..],
         &["fields"],
         &["completions", "bash"],
+        &["man"],
         &["check"],
         &["explain", "GET", "/"],
         &["import", "cloudflare", "rules.json"],

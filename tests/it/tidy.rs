@@ -37,6 +37,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("anyhow", &["gateway", "signals", "admin", "cli", "main"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
+    ("clap_mangen", &["cli"]),
     ("ratatui", &["cli"]),
     ("listenfd", &["systemd"]),
     ("maxminddb", &["geo"]),
