@@ -187,7 +187,7 @@ async fn before_rules(
     if request.snapshot().needs_bodies()
         && let Some(fault) = body_inspection::inspect(request, &mut incoming).await
     {
-        return ControlFlow::Break(body_inspection::refuse(request, incoming, fault));
+        return ControlFlow::Break(body_inspection::refuse(request, fault));
     }
     ControlFlow::Continue(incoming)
 }

@@ -16,7 +16,7 @@ use super::client_socket::SocketMarks;
 use super::http2::SendWindow;
 use super::min_rate::{Direction, RateRule, RateTracker, TransferHandle};
 use super::timers::{ConnectionTimers, RequestInFlight, TICK};
-use super::{ConnectionLimits, HttpVersion, SlowPhase};
+use super::{ConnectionLimits, HttpVersion, LingerLimits, SlowPhase};
 
 /// How long a closed connection is still read, so that a reset does not destroy its last response.
 const LINGER: Duration = Duration::from_secs(2);
@@ -163,6 +163,17 @@ impl ConnectionState {
         } else {
             ConnectionPhase::Idle(protocol)
         });
+    }
+
+    /// Keeps a request in flight beyond its response.
+    pub(super) fn stay_busy(self: &Rc<Self>) -> RequestInFlight {
+        self.in_flight.set(self.in_flight.get().saturating_add(1));
+        RequestInFlight(self.clone())
+    }
+
+    /// Returns how much of a request body that nothing needs is read.
+    pub(super) fn linger_limits(&self) -> LingerLimits {
+        self.limits.linger
     }
 
     /// Records that a request in flight may become a tunnel, which outlives its response.

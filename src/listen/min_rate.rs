@@ -13,6 +13,7 @@ use tokio::task::AbortHandle;
 
 use super::ClientFault;
 use super::connection_state::ConnectionState;
+use super::unread_body::UnreadBody;
 
 /// Longer than a round trip to a client.
 const LAG: Duration = Duration::from_millis(500);
@@ -64,7 +65,7 @@ pub(super) enum Direction {
 /// One message in transit. It holds no bytes.
 pub(super) struct Transfer {
     direction: Direction,
-    connection: Rc<ConnectionState>,
+    pub(super) connection: Rc<ConnectionState>,
     /// The number of bytes moved so far.
     pub(super) bytes: Cell<u64>,
     /// Whether the gateway waits for the client.
@@ -75,6 +76,8 @@ pub(super) struct Transfer {
     pub(super) unsent: Cell<bool>,
     /// Whether the client was too slow.
     pub(super) slow: Cell<bool>,
+    /// Of a request body: its rest, if its reader has dropped it.
+    pub(super) unread: UnreadBody,
     rate: Cell<RateTracker>,
     waker: Cell<Option<Waker>>,
     task: Cell<Option<AbortHandle>>,
@@ -141,6 +144,7 @@ impl TransferHandle {
             rate_exempt: Cell::new(false),
             unsent: Cell::new(false),
             slow: Cell::new(false),
+            unread: UnreadBody::default(),
             rate: Cell::default(),
             waker: Cell::new(None),
             task: Cell::new(None),

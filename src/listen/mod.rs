@@ -21,6 +21,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod unread_body;
 
 use std::time::Duration;
 
@@ -59,6 +60,17 @@ pub struct ConnectionLimits {
     /// The maximum number of streams of an HTTP/2 connection that end within 30 s because the client resets them
     /// or makes an error; 0 for no limit.
     pub h2_max_resets: u32,
+    /// How much of a request body that nothing needs is read.
+    pub linger: LingerLimits,
+}
+
+/// How much of a request body that nothing needs is read, so that the client sees the response. Zero reads nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct LingerLimits {
+    /// The maximum number of bytes, from the beginning of the response.
+    pub bytes: u64,
+    /// The maximum time, from the beginning of the response.
+    pub time: Duration,
 }
 
 /// The HTTP version of a connection.

@@ -2,7 +2,7 @@
 //! returns what its reader puts back.
 //!
 //! An unwanted body is read and dropped up to a limit: HTTP/1 has no other method to reach the next request on a
-//! connection (RFC 9112, 9.3). If a body is not read to its end, the connection must close after the response:
+//! connection (RFC 9112, 9.3). If a body is never read to its end, the connection must close after the response:
 //! hyper does so, and never parses the rest as a request.
 
 use std::cell::Cell;
@@ -16,19 +16,23 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
+use hyper::body::Incoming;
 
 use super::min_rate::TransferHandle;
 use super::timers::TunnelGuard;
+use super::unread_body::UnreadBody;
 use crate::body::BodyError;
 
-/// A request body. It fails with [`TooSlow`] if its client is below the minimum rate.
+/// A request body. What is not read of it is read and dropped after the response has begun. It fails with [`TooSlow`] if its client is below the minimum rate.
 pub struct RequestBody {
-    body: hyper::body::Incoming,
+    body: Option<Incoming>,
     /// What was read of the body and put back, as far as it was not read again. `None` if nothing was read before.
     put_back: Option<Box<PutBack>>,
     /// The rate of the body. `None` if there is no body.
     transfer: Option<TransferHandle>,
     tunnel: Option<TunnelGuard>,
+    /// Whether the client may wait for 100 Continue.
+    unasked: bool,
 }
 
 /// What was read of a body, to be read again.
@@ -63,9 +67,7 @@ pub enum DrainOutcome {
 ///
 /// Not for a request with `Expect: 100-continue` and a body that was not polled yet: reading makes hyper request
 /// the body. Drop such a body and close.
-///
-/// An unread rest must live until the response has ended: HTTP/2 resets the stream when it is dropped. `read`
-/// counts the bytes.
+/// `read` counts the bytes.
 pub async fn drain_body(
     body: &mut RequestBody,
     max_bytes: u64,
@@ -133,16 +135,28 @@ async fn read_each(
 
 impl RequestBody {
     pub(super) fn new(
-        body: hyper::body::Incoming,
+        body: Incoming,
         transfer: Option<TransferHandle>,
         tunnel: Option<TunnelGuard>,
     ) -> Self {
         Self {
-            body,
+            body: Some(body),
             put_back: None,
             transfer,
             tunnel,
+            unasked: false,
         }
+    }
+
+    /// Sets whether the client may wait for 100 Continue.
+    pub(super) fn unasked(mut self, unasked: bool) -> Self {
+        self.unasked = unasked;
+        self
+    }
+
+    /// Drops the body, and its rest is not read.
+    pub(super) fn forget(mut self) {
+        self.transfer = None;
     }
 
     /// Puts back what was read, so that the next reader gets the whole body.
@@ -174,7 +188,11 @@ impl Body for RequestBody {
         if let Some(frame) = self.put_back.as_mut().and_then(|read| read.next()) {
             return Poll::Ready(Some(Ok(frame)));
         }
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        self.unasked = false;
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        let polled = Pin::new(body).poll_frame(cx);
         let Some(transfer) = &self.transfer else {
             return polled.map_err(Into::into);
         };
@@ -201,14 +219,29 @@ impl Body for RequestBody {
 
     fn is_end_stream(&self) -> bool {
         let again = self.put_back.as_ref();
-        again.is_none_or(|read| read.is_empty()) && self.body.is_end_stream()
+        again.is_none_or(|read| read.is_empty())
+            && self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        let hint = self.body.size_hint();
+        let hint = self.body.as_ref().map(Body::size_hint).unwrap_or_default();
         match &self.put_back {
             Some(read) => read.before(hint),
             None => hint,
+        }
+    }
+}
+
+impl Drop for RequestBody {
+    /// Leaves an unread rest to the response. The rest of a body that the client may not have begun is not read: reading
+    /// would request it.
+    fn drop(&mut self) {
+        let Some(transfer) = self.transfer.take() else {
+            return;
+        };
+        let unread = self.body.take().filter(|body| !body.is_end_stream());
+        if let Some(body) = unread.filter(|_| !self.unasked) {
+            UnreadBody::keep(body, transfer);
         }
     }
 }

@@ -8,14 +8,15 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::CONNECTION;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::header::{CONNECTION, EXPECT};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
 
 use super::connection_state::ConnectionState;
 use super::min_rate::{Direction, Transfer, TransferHandle};
 use super::serve::RequestHandler;
 use super::timers::{RequestInFlight, ResponseHandle};
+use super::unread_body::UploadGuard;
 use super::{HttpVersion, RequestBody};
 
 /// The size from which an HTTP/1 response is long, in bytes.
@@ -86,27 +87,31 @@ pub(super) fn respond<H: RequestHandler>(
     let has_body = !request.body().is_end_stream();
     let upload = has_body.then(|| state.transfer(Direction::FromClient));
     let in_flight = state.begin_request(protocol, has_body);
-    let uploading = upload.as_ref().map(|upload| upload.transfer.clone());
+    let uploading = UploadGuard::new(upload.as_ref());
     // hyper drops a response that opens a tunnel, with all that the response holds, as soon as it gets it.
     let opens = protocol == HttpVersion::Http2 && request.method() == Method::CONNECT;
     let tunnel = opens.then(|| in_flight.tunnel_guard());
-    let request = request.map(|body| RequestBody::new(body, upload, tunnel));
+    let (version, waits) = (
+        request.version(),
+        has_body && expects_continue(request.headers()),
+    );
+    let request = request.map(|body| RequestBody::new(body, upload, tunnel).unasked(waits));
     let handle = ResponseHandle::new(state, stream.as_ref());
     let handler = handler.clone();
     async move {
         let Some(mut response) = handler.handle(request, handle).await else {
             return Err("the request gets no response");
         };
-        // Once a response has begun, client and server may alternate, so the minimum rate of the body ends.
-        uploading.inspect(|uploading| uploading.rate_exempt.set(true));
         // The body was not polled yet: the client's windows may be closed.
         stream.as_deref().inspect(|stream| stream.waits.set(true));
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             in_flight.marks.tunnel.set(true);
             in_flight.marks.busy.set(false);
-        } else if protocol == HttpVersion::Http1 && in_flight.is_draining() {
-            let close = HeaderValue::from_static("close");
-            response.headers_mut().insert(CONNECTION, close);
+        } else {
+            uploading.begin_response();
+            if protocol == HttpVersion::Http1 {
+                finish_http1_head(&mut response, version, in_flight.is_draining());
+            }
         }
         Ok(response.map(|body| TrackedBody {
             body,
@@ -114,6 +119,23 @@ pub(super) fn respond<H: RequestHandler>(
             in_flight,
         }))
     }
+}
+
+/// Completes the head of an HTTP/1 response. `drains` is whether the connection closes because of a drain.
+fn finish_http1_head<B>(response: &mut Response<B>, client: Version, drains: bool) {
+    let headers = response.headers_mut();
+    if drains {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if client == Version::HTTP_10 && headers.contains_key(CONNECTION) {
+        // hyper appends `keep-alive` to an HTTP/1.1 response for a client that asked for it, even to `close`.
+        *response.version_mut() = Version::HTTP_10;
+    }
+}
+
+/// Returns whether the client may wait for 100 Continue before it sends the body (RFC 9110, 10.1.1).
+fn expects_continue(headers: &HeaderMap) -> bool {
+    headers.contains_key(EXPECT)
 }
 
 // === impl TrackedBody ===

@@ -69,6 +69,10 @@ fn limits() -> ConnectionLimits {
         max_headers: 20,
         h2_max_concurrent_streams: 128,
         h2_max_resets: 100,
+        linger: LingerLimits {
+            bytes: 1 << 20,
+            time: Duration::from_millis(500),
+        },
     }
 }
 

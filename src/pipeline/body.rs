@@ -48,7 +48,7 @@ struct Metered {
 pub struct DiscardedBody {
     /// How much of the body was read.
     pub drained: DrainOutcome,
-    /// Kept until the response has ended, because HTTP/2 resets the stream when it is dropped.
+    /// The body. Its rest is read after the response has begun.
     pub incoming: RequestBody,
 }
 

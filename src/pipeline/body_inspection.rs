@@ -135,14 +135,9 @@ fn result_of(snapshot: &Snapshot, body: &InspectedBody, kind: BodyKind) -> BodyI
 }
 
 /// Refuses a request whose body cannot be read, before any rule.
-pub fn refuse(
-    request: &mut RequestContext<'_, '_>,
-    incoming: RequestBody,
-    fault: GatewayError,
-) -> Response<LoggedBody> {
+pub fn refuse(request: &mut RequestContext<'_, '_>, fault: GatewayError) -> Response<LoggedBody> {
     request.state.core.fault(fault);
-    let mut handled = HandledResponse::own(fault.to_response(request.info));
-    handled.unread = Some(Box::new(incoming));
+    let handled = HandledResponse::own(fault.to_response(request.info));
     request.start_response(handled.closing(true, request.info))
 }
 

@@ -43,7 +43,7 @@ pub async fn challenge(
     }
     HandledResponse {
         challenge: Some("sent"),
-        ..HandledResponse::own(response).leaving(rest, info)
+        ..HandledResponse::own(response).leaving(&rest, info)
     }
 }
 

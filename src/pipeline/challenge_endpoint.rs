@@ -76,14 +76,14 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
             _ => EndpointResponse::NotFound,
         };
         let rest = body::discard(self.request, incoming).await;
-        self.finish(&response).leaving(rest, self.request.info)
+        self.finish(&response).leaving(&rest, self.request.info)
     }
 
     async fn respond_to_solution(self, incoming: RequestBody) -> HandledResponse {
         let info = self.request.info;
         if let Err(refused) = self.check_head() {
             let rest = body::discard(self.request, incoming).await;
-            return self.finish_solution(Err(refused)).leaving(rest, info);
+            return self.finish_solution(Err(refused)).leaving(&rest, info);
         }
         let (rest, content) = body::read(self.request, incoming, LONGEST_SOLUTION, |_| true).await;
         let checked = match (content, rest.drained) {
@@ -96,11 +96,11 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
                     challenge: Some(FAILED),
                     ..HandledResponse::own(response)
                 };
-                return handled.leaving(rest, info);
+                return handled.leaving(&rest, info);
             }
             (None, _) => Err(RefusedSolution::Malformed),
         };
-        self.finish_solution(checked).leaving(rest, info)
+        self.finish_solution(checked).leaving(&rest, info)
     }
 
     fn finish_solution(&self, checked: Result<HeaderValue, RefusedSolution>) -> HandledResponse {

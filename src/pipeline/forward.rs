@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use http::StatusCode;
 use http_body::Body as _;
 
 use super::known_client::take_named_user;
@@ -53,13 +54,13 @@ impl RequestContext<'_, '_> {
                 let response = HandledResponse::by_route(reply.to_response(self.info));
                 HandledResponse {
                     countable: self.is_countable(),
-                    ..response.leaving(rest, self.info)
+                    ..response.leaving(&rest, self.info)
                 }
             }
             Some(RouteTarget::Redirect(template)) => {
                 let rest = body::discard(self, incoming).await;
                 let location = RedirectResponse(template.expand(self.facts.head));
-                HandledResponse::by_route(location.to_response(self.info)).leaving(rest, self.info)
+                HandledResponse::by_route(location.to_response(self.info)).leaving(&rest, self.info)
             }
             Some(RouteTarget::Upstream { upstream, hash_key }) => {
                 let key = hash_key.as_ref().map_or(0, |key| key.digest(self.facts));
@@ -87,7 +88,7 @@ impl RequestContext<'_, '_> {
             return Ok(rest.incoming);
         }
         let response = GatewayError::Malformed.to_response(self.info);
-        Err(HandledResponse::own(response).leaving(rest, self.info))
+        Err(HandledResponse::own(response).leaving(&rest, self.info))
     }
 
     /// Forwards to `upstream`. Requests with equal `key` are sent to one server.
@@ -213,10 +214,28 @@ impl RequestContext<'_, '_> {
             let idle_timeout = self.snapshot().settings.limits.idle_timeout;
             tunnel::spawn(idle_timeout, client, origin, self.state.take_leases());
         }
-        let mut handled = HandledResponse::by_route(answer.response).closing_if_endless(self.info);
+        let closes = self.closes_after(answer.response.status());
+        let mut handled = HandledResponse::by_route(answer.response)
+            .closing_if_endless(self.info)
+            .closing(closes, self.info);
         handled.countable = self.is_countable();
         handled.named_user = named_user;
         handled
+    }
+
+    /// Returns whether a response that arrives before the end of the request body ends the connection. A client may stop
+    /// sending at an error; after other responses, the rest of the body is read and the connection continues.
+    fn closes_after(&self, status: StatusCode) -> bool {
+        let (head, meter) = (self.facts.head, &self.state.meter);
+        if !head.has_body() || meter.ended.get().is_some() || status.is_informational() {
+            return false;
+        }
+        let linger = self.snapshot().settings.limits.linger;
+        let rest = head
+            .body_size()
+            .unwrap_or(0)
+            .saturating_sub(meter.bytes.get());
+        !status.is_success() || rest > linger.bytes || linger.time.is_zero()
     }
 
     fn failed(&self, error: &UpstreamError, upstream: &Upstream) -> HandledResponse {

@@ -23,7 +23,7 @@ use super::respond::HandledResponse;
 use crate::action::{GatewayError, RequestInfo};
 use crate::body::{Body, BodyError};
 use crate::facts::{ClientConnection, RequestFacts};
-use crate::listen::{RequestBody, ResponseEnd, ResponseHandle};
+use crate::listen::{ResponseEnd, ResponseHandle};
 use crate::observe::access::AccessEnd;
 use crate::observe::activity::ActionClass;
 use crate::observe::{AbortReason, ListenerMetrics};
@@ -73,8 +73,6 @@ pub struct LoggedBody {
     /// The incomplete access log entry. Empty if there is no access log.
     entry: Vec<u8>,
     state: Rc<RequestState>,
-    /// Kept, because HTTP/2 resets the stream when it is dropped, which must not overtake the response.
-    _unread: Option<Box<RequestBody>>,
 }
 
 /// The progress of a response body.
@@ -190,7 +188,6 @@ impl RequestState {
         handled: HandledResponse,
     ) -> Response<LoggedBody> {
         let status = handled.response.status().as_u16();
-        let unread = handled.unread;
         handled.response.map(|inner| LoggedBody {
             inner,
             sent: 0,
@@ -199,7 +196,6 @@ impl RequestState {
             status,
             entry,
             state: self.clone(),
-            _unread: unread,
         })
     }
 

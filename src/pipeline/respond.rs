@@ -34,8 +34,6 @@ pub struct HandledResponse {
     pub error: Option<&'static str>,
     /// The user that the origin server names. `None` if it names none.
     pub named_user: Option<Box<HeaderValue>>,
-    /// The rest of the request body, kept until the response has ended.
-    pub unread: Option<Box<RequestBody>>,
     /// Whether it is the route's response or a shadow response: the route's header changes apply.
     pub by_route: bool,
     /// What happened to a challenge, for the access log. `None` if there was none.
@@ -54,7 +52,6 @@ impl HandledResponse {
             upstream_latency: None,
             error: None,
             named_user: None,
-            unread: None,
             by_route: false,
             challenge: None,
         }
@@ -91,13 +88,9 @@ impl HandledResponse {
         self.closing(endless, info)
     }
 
-    /// Keeps the rest of the request body and, if there is any, closes an HTTP/1 connection after the response.
-    pub fn leaving(mut self, rest: DiscardedBody, info: &RequestInfo<'_>) -> Self {
-        if rest.drained == DrainOutcome::Whole {
-            return self;
-        }
-        self.unread = Some(Box::new(rest.incoming));
-        self.closing(true, info)
+    /// Closes an HTTP/1 connection after the response if the request body was not read to its end.
+    pub fn leaving(self, rest: &DiscardedBody, info: &RequestInfo<'_>) -> Self {
+        self.closing(rest.drained != DrainOutcome::Whole, info)
     }
 
     /// Returns the fields of the response that rules can read; the response took `latency`.
@@ -136,7 +129,7 @@ pub async fn block(
 ) -> HandledResponse {
     let (info, snapshot) = (request.info, request.snapshot());
     let rest = body::discard(request, incoming).await;
-    HandledResponse::own(refusal(snapshot, info, rule, retry_after)).leaving(rest, info)
+    HandledResponse::own(refusal(snapshot, info, rule, retry_after)).leaving(&rest, info)
 }
 
 /// Responds with `fault`.
@@ -147,7 +140,7 @@ pub async fn refuse(
 ) -> HandledResponse {
     request.state.core.fault(fault);
     let rest = body::discard(request, incoming).await;
-    HandledResponse::own(fault.to_response(request.info)).leaving(rest, request.info)
+    HandledResponse::own(fault.to_response(request.info)).leaving(&rest, request.info)
 }
 
 /// Sends a shadow response after reading the whole request body.
@@ -175,7 +168,7 @@ pub async fn shadow(
             None => HandledResponse::by_route(shadow_response(snapshot, info, rule)),
         },
     };
-    handled.leaving(rest, info)
+    handled.leaving(&rest, info)
 }
 
 /// Builds the response of a rule that refuses.

@@ -7,6 +7,7 @@ mod expect;
 mod goaway;
 mod grpc;
 mod h2_origin;
+mod linger;
 mod old;
 mod secure;
 mod trailers;

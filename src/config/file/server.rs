@@ -57,6 +57,9 @@ pub(super) fn server(s: &mut SectionReader<'_, '_>) -> ServerSettings {
 /// The window over which `limits.min_rate` is averaged.
 const RATE_WINDOW: Duration = Duration::from_secs(30);
 
+/// The maximum of `limits.linger.time`.
+const LONGEST_LINGER: Duration = Duration::from_secs(600);
+
 pub(super) fn limits(s: &mut SectionReader<'_, '_>) -> LimitSettings {
     let timeout = |s: &mut SectionReader<'_, '_>, key, seconds| {
         let bounded = between(MILLISECOND, DAY, duration());
@@ -76,6 +79,7 @@ pub(super) fn limits(s: &mut SectionReader<'_, '_>) -> LimitSettings {
             .or("h2_max_concurrent_streams", integer(1..=100_000), 128u32)
             .value,
         h2_max_resets: s.or("h2_max_resets", integer(0..=1_000_000), 100u32).value,
+        linger: s.table_or_defaults("linger", linger),
     };
     let inspected = size_between(256, 1 << 20);
     let per_ip = integer(0..=10_000_000);
@@ -84,5 +88,14 @@ pub(super) fn limits(s: &mut SectionReader<'_, '_>) -> LimitSettings {
         max_body_bytes: s.or("max_body_bytes", size(), 0u64).value,
         inspect_body: s.or("inspect_body", inspected, 16u64 << 10).value as usize,
         max_connections_per_ip: s.or("max_connections_per_ip", per_ip, 0u32).value,
+    }
+}
+
+/// `linger` in `[limits]`.
+fn linger(s: &mut SectionReader<'_, '_>) -> listen::LingerLimits {
+    let time = between(Duration::ZERO, LONGEST_LINGER, duration());
+    listen::LingerLimits {
+        bytes: s.or("bytes", size(), 16u64 << 20).value,
+        time: s.or("time", time, Duration::from_secs(5)).value,
     }
 }

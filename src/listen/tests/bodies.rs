@@ -5,6 +5,9 @@ use super::*;
 /// A request that hides in the body of another.
 const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nhost: a\r\n\r\n";
 
+/// The last request of a connection.
+const LAST: &str = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+
 fn post(path: &str, fields: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nhost: a\r\n{fields}\r\n")
 }
@@ -21,11 +24,52 @@ fn an_unread_body_never_becomes_a_request() {
                 .await;
             // Part of the body is sent only after the response.
             client.until("hello").await;
-            let _ = client.0.write_all(body.as_bytes()).await;
-            client.rest().await;
-            assert_eq!(site.seen.get(), 1);
+            client.send(body).await.send(LAST).await;
+            assert!(client.rest_in_peace().await.ends_with("hello"));
+            assert_eq!(site.seen.get(), 2);
         });
     }
+}
+
+#[test]
+fn an_unread_body_beyond_the_limit_ends_the_connection() {
+    run(async {
+        let site = Site::open(limits()).await;
+        let mut client = site.connect().await;
+        let size = 4 << 20;
+        client
+            .send(post("/ignore", &format!("content-length: {size}\r\n")))
+            .await;
+        client.until("hello").await;
+        let body = HIDDEN.repeat(size / HIDDEN.len());
+        let _ = client.0.write_all(body.as_bytes()).await;
+        client.rest().await;
+        assert_eq!(site.seen.get(), 1);
+        site.drain.ended().await;
+    });
+}
+
+#[test]
+fn the_time_limit_ends_a_connection_with_an_unread_body() {
+    run(async {
+        let site = Site::open(limits()).await;
+        let mut client = site.connect().await;
+        client
+            .send(post("/ignore", "content-length: 100\r\n"))
+            .await;
+        client.until("hello").await;
+        assert_eq!(client.rest_in_peace().await, "");
+    });
+}
+
+#[test]
+fn a_runtime_may_end_while_a_body_is_unread() {
+    run(async {
+        let site = Site::open(limits()).await;
+        let mut client = site.connect().await;
+        client.send(post("/echo", "content-length: 100\r\n")).await;
+        client.send("begin").await.until("begin").await;
+    });
 }
 
 #[test]
@@ -57,9 +101,9 @@ fn an_unread_chunked_body_never_becomes_a_request() {
             .await;
         client.until("hello").await;
         let chunk = format!("{:x}\r\n{HIDDEN}\r\n0\r\n\r\n", HIDDEN.len());
-        let _ = client.0.write_all(chunk.as_bytes()).await;
-        client.rest().await;
-        assert_eq!(site.seen.get(), 1);
+        client.send(chunk).await.send(LAST).await;
+        assert!(client.rest_in_peace().await.ends_with("hello"));
+        assert_eq!(site.seen.get(), 2);
     });
 }
 
@@ -88,7 +132,8 @@ fn a_client_that_continues_sending_is_not_reset() {
             client.send(vec![b'x'; 10_000]).await;
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        assert_eq!(client.rest_in_peace().await, "");
+        client.send(LAST).await;
+        assert!(client.rest_in_peace().await.ends_with("hello"));
         drop(client);
         site.drain.ended().await;
     });
