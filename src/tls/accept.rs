@@ -118,10 +118,7 @@ fn facts(connection: &ServerConnection, fingerprint: Fingerprint) -> TlsFacts {
             .and_then(|suite| suite.suite().as_str())
             .map_or("", iana),
         sni: fingerprint.sni,
-        alpn: connection
-            .alpn_protocol()
-            .and_then(AlpnProtocol::from_wire)
-            .map(AlpnProtocol::name),
+        alpn: connection.alpn_protocol().and_then(AlpnProtocol::selected),
         client: connection
             .peer_certificates()
             .and_then(<[_]>::first)

@@ -105,7 +105,8 @@ impl TlsTerminator {
             .map_err(TlsConfigError::Tls)?
             .with_client_cert_verifier(verifier)
             .with_cert_resolver(resolver.clone());
-        config.alpn_protocols = settings.protocols.iter().map(AlpnProtocol::wire).collect();
+        let protocols = settings.protocols.iter();
+        config.alpn_protocols = protocols.flat_map(|protocol| protocol.wire()).collect();
         // A replayed request would be counted and forwarded twice (RFC 8446, section 8).
         config.max_early_data_size = 0;
         let scope = TicketScope {
@@ -166,14 +167,24 @@ impl AlpnProtocol {
         }
     }
 
-    fn wire(&self) -> Vec<u8> {
-        self.name().into()
+    /// Returns the names by which a client may select the protocol. HTTP/1.0 is served like HTTP/1.1.
+    fn wire_names(self) -> &'static [&'static str] {
+        match self {
+            Self::H2 => &["h2"],
+            Self::Http1 => &["http/1.1", "http/1.0"],
+        }
     }
 
-    fn from_wire(name: &[u8]) -> Option<Self> {
-        [Self::H2, Self::Http1]
+    fn wire(self) -> impl Iterator<Item = Vec<u8>> {
+        self.wire_names().iter().map(|name| Vec::from(*name))
+    }
+
+    /// Returns the negotiated name.
+    fn selected(name: &[u8]) -> Option<&'static str> {
+        let mut names = [Self::H2, Self::Http1]
             .into_iter()
-            .find(|protocol| protocol.name().as_bytes() == name)
+            .flat_map(Self::wire_names);
+        names.find(|known| known.as_bytes() == name).copied()
     }
 }
 

@@ -154,6 +154,9 @@ async fn the_servers_protocol_order_wins() {
         (&["h2"], "h2"),
         (&["http/1.1"], "http/1.1"),
         (&["spdy/3", "http/1.1"], "http/1.1"),
+        // curl --http1.0
+        (&["http/1.0"], "http/1.0"),
+        (&["http/1.0", "http/1.1"], "http/1.1"),
     ] {
         let mut config = client(&TLS13, &own);
         config.alpn_protocols = offered.iter().map(|&p| p.into()).collect();

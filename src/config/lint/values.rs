@@ -145,8 +145,8 @@ fn tls_form(format: ValueFormat, text: &str) -> Form {
             (what, if_right(text.starts_with("TLS")))
         }
         ValueFormat::Alpn => {
-            let known = ["h2", "http/1.1"].contains(&text);
-            ("it is `h2` or `http/1.1`", if_right(known))
+            let known = ["h2", "http/1.1", "http/1.0"].contains(&text);
+            ("it is `h2`, `http/1.1` or `http/1.0`", if_right(known))
         }
         ValueFormat::Ja3 => {
             let what = "a JA3 is 32 hexadecimal digits in lower case";
