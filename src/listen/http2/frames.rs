@@ -6,6 +6,9 @@
 /// The size of a frame header, in octets.
 const HEADER: usize = 9;
 
+/// The position of the flags in it.
+pub(super) const FLAGS: usize = 4;
+
 /// The kept octets of a payload: enough for an increment, an error code or a GOAWAY.
 const PEEK: usize = 8;
 
@@ -38,6 +41,7 @@ pub(super) mod flag {
     pub(in super::super) const END_STREAM: u8 = 0x1;
     pub(in super::super) const END_HEADERS: u8 = 0x4;
     pub(in super::super) const PADDED: u8 = 0x8;
+    pub(in super::super) const PRIORITY: u8 = 0x20;
 }
 
 /// The scanner's position in the bytes of a direction.
@@ -201,6 +205,21 @@ impl FrameHeader {
         }
     }
 
+    /// Returns whether the block of a HEADERS frame begins with a pseudo-header, which stands before all other headers
+    /// (RFC 9113, 8.3). Only if the block names it literally or by HPACK's static table: the dynamic table is unknown here.
+    pub(super) fn begins_with_pseudo_header(&self) -> bool {
+        let padding = usize::from(self.has(flag::PADDED));
+        let priority = if self.has(flag::PRIORITY) { 5 } else { 0 };
+        let block = self.payload.get(padding + priority..self.length.min(PEEK));
+        // RFC 7541, 6: an indexed header, a literal to be indexed, a new table size, another literal.
+        match block.unwrap_or_default() {
+            [first @ 0x80..=0xff, ..] => is_pseudo_index(first & 0x7f),
+            [first @ 0x40..=0x7f, name @ ..] => is_pseudo_name(first & 0x3f, name),
+            [0x20..=0x3f, ..] | [] => false,
+            [first, name @ ..] => is_pseudo_name(first & 0x0f, name),
+        }
+    }
+
     /// Returns the first four octets of the payload: an increment or an error code.
     pub(super) const fn word(&self) -> u32 {
         let [a, b, c, d, ..] = self.payload;
@@ -261,6 +280,22 @@ impl ClosedStreams {
         {
             *word |= bit;
         }
+    }
+}
+
+/// Returns whether an entry of HPACK's static table is a pseudo-header (RFC 7541, appendix A).
+fn is_pseudo_index(index: u8) -> bool {
+    (1..=14).contains(&index)
+}
+
+/// Returns whether the name of a literal is that of a pseudo-header: by `index`, or if that is zero, by its length and its
+/// first octet, which may be in Huffman code.
+fn is_pseudo_name(index: u8, name: &[u8]) -> bool {
+    match name {
+        _ if index > 0 => is_pseudo_index(index),
+        [0x80..=0xff, first, ..] => first & 0xfe == 0xb8,
+        [_, first, ..] => *first == b':',
+        _ => false,
     }
 }
 

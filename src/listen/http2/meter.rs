@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::ClientWindows;
-use super::frames::{ClosedStreams, FrameHeader, FrameScanner, flag, kind};
+use super::frames::{ClosedStreams, FLAGS, FrameHeader, FrameScanner, flag, kind};
 use crate::listen::H2Violation;
 
 /// The time span of the budgets.
@@ -83,6 +83,8 @@ pub(super) struct H2Meter {
     received: FrameScanner,
     sent: FrameScanner,
     streams: ClosedStreams,
+    /// Where the flags of malformed trailers are in the bytes received last.
+    malformed: Vec<usize>,
     /// The length of the last frame, if it was DATA.
     data: usize,
     windows: ClientWindows,
@@ -127,6 +129,7 @@ impl H2Meter {
             received: FrameScanner::new(),
             sent: FrameScanner::new(),
             streams: ClosedStreams::default(),
+            malformed: Vec::new(),
             data: 0,
             windows: ClientWindows::INITIAL,
             max_resets: if max_resets == 0 {
@@ -157,6 +160,7 @@ impl H2Meter {
             None => return self.fail(H2Violation::PREFACE, 0),
         };
         loop {
+            let is_split = self.received.is_in_header();
             let before = bytes.len() - rest.len() + self.received.remaining().min(rest.len());
             let Some(frame) = self.received.next(&mut rest) else {
                 if frames > 0 {
@@ -165,10 +169,24 @@ impl H2Meter {
                 return bytes.len();
             };
             frames += 1;
+            if self.has_pseudo_trailers(&frame) && !is_split {
+                self.malformed.push(before + FLAGS);
+            }
             if let Err(violation) = self.judge(&frame) {
                 return self.fail(violation, before);
             }
         }
+    }
+
+    /// Returns where the flags of malformed trailers are in the bytes received last: those that begin with a pseudo-header
+    /// (RFC 9113, 8.1), which h2 ignores.
+    pub(super) fn take_malformed(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.malformed)
+    }
+
+    fn has_pseudo_trailers(&self, frame: &FrameHeader) -> bool {
+        let trails = frame.kind == kind::HEADERS && frame.stream <= self.streams.newest;
+        trails && !self.in_head && frame.begins_with_pseudo_header()
     }
 
     /// Counts `bytes`, the next that were sent to the client.

@@ -2,7 +2,7 @@
 //!
 //! Once the meter has found a violation, h2 reads nothing more, and the driver ends the connection with
 //! [`MeteredStream::send_goaway`]. It changes no byte, except where h2 ends the connection for a head that it
-//! cannot decode and sends the wrong error code.
+//! cannot decode and sends the wrong error code, and where h2 accepts malformed trailers.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::io;
@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-use super::frames::{FrameHeader, GOAWAY};
+use super::frames::{FrameHeader, GOAWAY, flag};
 use super::meter::H2Meter;
 use crate::listen::H2Violation;
 use crate::listen::connection_state::ConnectionState;
@@ -139,6 +139,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
         self.state.set_open_head(meter.open_head());
         self.state.unread.set(meter.unread() as u64);
         self.state.window.allow(meter.windows());
+        for flags in meter.take_malformed() {
+            // Trailers without END_STREAM are malformed too, so h2 resets the stream.
+            if let Some(flags) = buf.filled_mut().get_mut(before + flags) {
+                *flags &= !flag::END_STREAM;
+            }
+        }
         buf.set_filled(before + good);
         if good == 0 {
             // An empty read would mean the end of the stream.

@@ -59,15 +59,26 @@ fn framing() -> Vec<Case> {
             MALFORMED,
         ),
         case(
-            // It reaches nobody: h2 drops it.
             "8.1 a pseudo-field in trailers",
             trailers(&[(":path", "/")], END),
-            OK,
+            MALFORMED,
         ),
         case(
             "8.1 a second head that ends",
             post(1).frame(1, 0x5, 1, &head("POST")),
-            OK,
+            MALFORMED,
+        ),
+        case(
+            "8.1 a pseudo-field of the static table in trailers",
+            post(1).frame(0, 0, 1, b"body").frame(1, 0x5, 1, &[0x84]),
+            MALFORMED,
+        ),
+        case(
+            "8.1 a pseudo-field in padded trailers with a priority",
+            post(1)
+                .frame(0, 0, 1, b"body")
+                .frame(1, 0x2d, 1, &[1, 0, 0, 0, 0, 9, 0x88, 0]),
+            MALFORMED,
         ),
         case(
             "8.2.1 an upper-case name in trailers",

@@ -144,3 +144,35 @@ fn the_highest_stream_id_is_counted_too() {
     opened.follow(&short_frame(kind::HEADERS, flag::END_STREAM, 0x7fff_ffff));
     assert!(opened.is_ended(0x7fff_ffff) && !opened.is_ended(0x7fff_fffd));
 }
+
+#[test]
+fn a_pseudo_header_at_the_beginning_of_a_block_is_recognized() {
+    for (flags, block, is_pseudo) in [
+        (0, &b"\x84"[..], true),
+        (0, b"\x8f", false),
+        (0, b"\xbe", false),
+        // A literal with a name of the static table, and one with its own name.
+        (0, b"\x44\x01/", true),
+        (0, b"\x0f\x01/", false),
+        (0, b"\x00\x05:path\x01/", true),
+        (0, b"\x10\x84\xb9\x58\xd3\x3f", true),
+        (0, b"\x40\x03x-a\x011", false),
+        (0, b"\x3f\xe1\x1f", false),
+        (0, b"\x00", false),
+        (0, b"", false),
+        (flag::PADDED, b"\x01\x84\x00", true),
+        (flag::PRIORITY, b"\x00\x00\x00\x00\x09\x84", true),
+        (flag::PADDED | flag::PRIORITY, b"\x02\x00", false),
+    ] {
+        let length = u32::try_from(block.len()).unwrap();
+        let frame = bytes(length, kind::HEADERS, flags, 1, block);
+        for size in 1..=frame.len() {
+            let (frames, _) = seen(&frame, size);
+            assert_eq!(
+                frames[0].begins_with_pseudo_header(),
+                is_pseudo,
+                "{flags} {block:?}"
+            );
+        }
+    }
+}
