@@ -1,11 +1,13 @@
 //! HTTP/1: the stream that hyper reads from, and the driver of a connection.
 //!
-//! The stream changes no bytes, except where [`framing`] invalidates an ambiguous head or ends one with an
-//! unknown coding: then the rest of the connection is read and dropped. Bytes after a request are kept until its
-//! response has ended, because they may be HTTP or the beginning of a tunnel. Until then hyper does not get
-//! them, so it continues to check whether the client has disconnected.
+//! The stream changes no bytes, except where [`framing`] finds a query that must be escaped, an ambiguous head, a
+//! malformed trailer section or an unknown coding. After the last two, the rest of the connection is read and dropped.
+//!
+//! Bytes after a request are kept until its response has ended, because they may be HTTP or the beginning of a tunnel.
+//! Until then hyper does not get them, so it continues to check whether the client has disconnected.
 
 mod framing;
+mod query;
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -25,7 +27,8 @@ use super::connection_state::{ConnectionDirective, ConnectionState};
 use super::response::respond;
 use super::serve::{RequestHandler, discard_input, in_time};
 use super::{ClientFault, ConnectionLimits, ServeError};
-use framing::{ENDING, FramingScanner, FramingStop};
+use framing::{BROKEN, ENDING, FramingScanner, FramingStop};
+use query::escape_query;
 
 /// The minimum buffer size that hyper accepts.
 const LEAST_BUFFER: usize = 8192;
@@ -253,18 +256,22 @@ impl<S: AsyncRead + Unpin> Http1Stream<S> {
         let most = early.len().min(buf.remaining());
         let bytes = early.get_mut(..most).unwrap_or_default();
         let cut = self.follow_read(bytes);
-        let end = match cut {
-            Some(FramingStop::Ending(end) | FramingStop::Behind(end)) => end,
-            None => bytes.len(),
-        };
+        let end = cut.map_or(bytes.len(), FramingStop::at);
         buf.put_slice(bytes.get(..end).unwrap_or_default());
-        if let Some(FramingStop::Ending(_)) = cut {
-            return self.poll_instead(cx, buf, ENDING);
-        }
         early.advance(end);
+        match cut {
+            Some(FramingStop::Ending(_)) => return self.poll_instead(cx, buf, ENDING),
+            Some(FramingStop::Broken(_)) => return self.poll_instead(cx, buf, BROKEN),
+            Some(FramingStop::Query(_)) => early = escape_query(&early),
+            Some(FramingStop::Behind(_)) | None => {}
+        }
         self.marks.behind.set(!early.is_empty());
         if !early.is_empty() {
             self.early = early;
+        }
+        if cut == Some(FramingStop::Query(0)) {
+            // An empty read would mean the end of the connection. An escaped query has nothing to escape.
+            return self.read_early(cx, buf);
         }
         Poll::Ready(Ok(()))
     }
@@ -291,16 +298,29 @@ impl<S: AsyncRead + Unpin> AsyncRead for Http1Stream<S> {
             Some(bytes) if !bytes.is_empty() => self.follow_read(bytes),
             _ => None,
         };
-        match cut {
-            Some(FramingStop::Ending(cut)) => {
-                buf.set_filled(before + cut);
+        let Some(stop) = cut else { return read };
+        let end = before + stop.at();
+        match stop {
+            FramingStop::Ending(_) => {
+                buf.set_filled(end);
                 self.poll_instead(cx, buf, ENDING)
             }
-            Some(FramingStop::Behind(cut)) => {
-                self.keep_early(buf, before + cut);
+            FramingStop::Broken(_) => {
+                buf.set_filled(end);
+                self.poll_instead(cx, buf, BROKEN)
+            }
+            FramingStop::Behind(_) => {
+                self.keep_early(buf, end);
                 read
             }
-            None => read,
+            FramingStop::Query(at) => {
+                self.early = escape_query(buf.filled().get(end..).unwrap_or_default());
+                buf.set_filled(end);
+                if at == 0 {
+                    return self.read_early(cx, buf);
+                }
+                read
+            }
         }
     }
 }

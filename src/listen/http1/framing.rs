@@ -4,7 +4,10 @@
 //! code cannot refuse them as RFC 9112, section 6.3 allows. It parses a trailer line that ends in LF alone as
 //! the beginning of a longer one, and so a request after it as trailers. The scanner follows heads and bodies
 //! through a connection and invalidates the second framing header of a head and such line ends, which hyper then
-//! refuses with 400.
+//! refuses with 400: see [`BROKEN`].
+//!
+//! hyper refuses `\"`, `<` and `>` in a query, which many clients send as they are. The scanner finds them, so that they
+//! are percent-encoded before hyper reads them.
 //!
 //! hyper also responds 400 to a coding that is not `chunked`, but RFC 9112, section 6.1 requires 501. The
 //! scanner finds where the last line of such a request must end: see [`ENDING`].
@@ -18,9 +21,13 @@
 //!
 //! All other errors are left to hyper: it ends a connection that it parses differently from the scanner.
 
+mod coding;
+
+use super::query::{is_refused_in_query, refused_in_query};
+use coding::{CHUNKED_AND_SPACE, CHUNKED_WHOLE, Coding, NO_LETTER, is_framing_header, next_coding};
+
 const LENGTH: &[u8] = b"content-length";
 const CODING: &[u8] = b"transfer-encoding";
-const CHUNKED: &[u8] = b"chunked";
 
 /// The maximum length: hyper reserves the two numbers above it.
 const LONGEST: u64 = u64::MAX - 2;
@@ -28,6 +35,10 @@ const LONGEST: u64 = u64::MAX - 2;
 /// Ends a list of transfer codings and the request so that hyper accepts it. The gateway can then refuse the
 /// list itself.
 pub(super) const ENDING: &[u8] = b", chunked\r\n\r\n0\r\n\r\n";
+
+/// Replaces the rest of a trailer section with an invalid line end: hyper refuses it immediately, in the last line and in
+/// any other.
+pub(super) const BROKEN: &[u8] = b"\r\0";
 
 /// The byte that invalidates a header: no field name contains it.
 const SPOILT: u8 = 0;
@@ -50,6 +61,10 @@ pub(super) struct FramingScanner {
 pub(super) enum FramingStop {
     /// [`ENDING`] must replace all following bytes.
     Ending(usize),
+    /// [`BROKEN`] must replace all following bytes.
+    Broken(usize),
+    /// The next byte, and others of the query, must be percent-encoded: see [`super::query`].
+    Query(usize),
     /// After a complete request: the next bytes are another request only if the response opens no tunnel.
     Behind(usize),
 }
@@ -60,8 +75,8 @@ enum ScanState {
     Start,
     /// After a complete request, which is reported immediately.
     Behind,
-    /// In a request line, after this byte; CR is ignored.
-    RequestLine(u8),
+    /// In a request line, after this byte; CR is ignored. `true` after a `?`.
+    RequestLine(u8, bool),
     /// In a header line that needs no further scanning.
     Line,
     /// At the beginning of a header line, or of the empty line.
@@ -84,9 +99,6 @@ enum ScanState {
     Trailer(bool),
     /// In a trailer line; `true` if the last byte was CR.
     TrailerLine(bool),
-    /// After an invalidated trailer line: hyper ends the connection where it finds the end of a trailer section,
-    /// which may be far after the end of this one.
-    Lost,
 }
 
 /// The position in the value of `Content-Length`.
@@ -97,13 +109,15 @@ enum Digits {
     After,
 }
 
-/// The state of the last transfer coding of a list: the number of matching letters of `chunked`, or one of
-/// these.
-type Coding = u8;
-const NO_LETTER: Coding = 0;
-const CHUNKED_WHOLE: Coding = 7;
-const CHUNKED_AND_SPACE: Coding = 8;
-const OTHER_CODING: Coding = 9;
+// === impl FramingStop ===
+
+impl FramingStop {
+    /// Returns the number of bytes before the stop.
+    pub(super) const fn at(self) -> usize {
+        let (Self::Ending(at) | Self::Broken(at) | Self::Query(at) | Self::Behind(at)) = self;
+        at
+    }
+}
 
 // === impl FramingScanner ===
 
@@ -141,6 +155,12 @@ impl FramingScanner {
             if self.is_unknown(rest) {
                 return Some(FramingStop::Ending(at));
             }
+            if self.is_bare_end(rest) {
+                return Some(FramingStop::Broken(at));
+            }
+            if self.is_unescaped(rest) {
+                return Some(FramingStop::Query(at));
+            }
             at += self.step(rest);
             if matches!(self.at, ScanState::Behind) {
                 self.at = ScanState::Start;
@@ -172,16 +192,30 @@ impl FramingScanner {
         matches!(self.at, ScanState::Coding(last) if ends && !chunked.contains(&last))
     }
 
+    /// Returns whether a line of the trailer section ends here in LF alone.
+    fn is_bare_end(&self, bytes: &[u8]) -> bool {
+        let is_bare = matches!(
+            self.at,
+            ScanState::Trailer(false) | ScanState::TrailerLine(false)
+        );
+        is_bare && bytes.first() == Some(&b'\n')
+    }
+
+    /// Returns whether the query of a request line has a byte here that hyper refuses.
+    fn is_unescaped(&self, bytes: &[u8]) -> bool {
+        let first = bytes.first().filter(|byte| is_refused_in_query(**byte));
+        matches!(self.at, ScanState::RequestLine(_, true)) && first.is_some()
+    }
+
     /// Consumes bytes of one meaning and returns their number. Zero only if the state has changed.
     fn step(&mut self, bytes: &mut [u8]) -> usize {
         let Some(first) = bytes.first().copied() else {
             return 0;
         };
         match self.at {
-            ScanState::RequestLine(last) => return self.request_line(bytes, last),
+            ScanState::RequestLine(last, query) => return self.request_line(bytes, last, query),
             ScanState::Line => return self.skip_line(bytes, ScanState::Field),
             ScanState::TrailerLine(cr) => return self.trailer_line(bytes, cr),
-            ScanState::Lost => return bytes.len(),
             ScanState::Extension(size) => return self.skip_line(bytes, after_size(size)),
             ScanState::Body(left) => {
                 return self.skip(bytes, left, ScanState::Body, ScanState::Behind);
@@ -197,13 +231,6 @@ impl FramingScanner {
             }
             ScanState::Length(_) if first.is_ascii_digit() && self.longer(first) > LONGEST => {
                 self.spoil(bytes);
-            }
-            ScanState::Trailer(false) if first == b'\n' => {
-                if let Some(end) = bytes.first_mut() {
-                    *end = SPOILT;
-                }
-                self.at = ScanState::Lost;
-                return 1;
             }
             _ => {}
         }
@@ -221,7 +248,7 @@ impl FramingScanner {
         let (next, read) = match (self.at, byte) {
             (ScanState::Start | ScanState::Field, b'\r') => return 1,
             (ScanState::Start, b'\n') => return 1,
-            (ScanState::Start, _) => (ScanState::RequestLine(0), 0),
+            (ScanState::Start, _) => (ScanState::RequestLine(0, false), 0),
             (ScanState::Field, b'\n') => (self.end_head(), 1),
             (ScanState::Field, b'c' | b'C') => (ScanState::Name(LENGTH, 1), 1),
             (ScanState::Field, b't' | b'T') => (ScanState::Name(CODING, 1), 1),
@@ -295,13 +322,25 @@ impl FramingScanner {
         }
     }
 
-    fn request_line(&mut self, bytes: &[u8], last: u8) -> usize {
+    /// Reads to the end of the line, or to a byte of its query that must be escaped.
+    fn request_line(&mut self, bytes: &[u8], last: u8, query: bool) -> usize {
         let end = memchr::memchr(b'\n', bytes);
         let line = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
-        let last = line.iter().rfind(|byte| **byte != b'\r').unwrap_or(&last);
+        let begin = if query {
+            Some(0)
+        } else {
+            memchr::memchr(b'?', line)
+        };
+        let escape = begin.and_then(|begin| refused_in_query(line, begin));
+        let read = line.get(..escape.unwrap_or(line.len())).unwrap_or_default();
+        let last = read.iter().rfind(|byte| **byte != b'\r').unwrap_or(&last);
         self.http10 = *last == b'0';
-        self.at = end.map_or(ScanState::RequestLine(*last), |_| ScanState::Field);
-        end.map_or(bytes.len(), |end| end + 1)
+        self.at = match (end, escape) {
+            (Some(_), None) => ScanState::Field,
+            _ => ScanState::RequestLine(*last, begin.is_some()),
+        };
+        let line_end = end.filter(|_| escape.is_none());
+        line_end.map_or(read.len(), |end| end + 1)
     }
 
     fn skip_line(&mut self, bytes: &[u8], then: ScanState) -> usize {
@@ -314,20 +353,20 @@ impl FramingScanner {
         }
     }
 
-    /// Skips a trailer line, and invalidates its end if that is LF alone.
-    fn trailer_line(&mut self, bytes: &mut [u8], cr: bool) -> usize {
+    /// Reads a trailer line, but not its end if that is LF alone.
+    fn trailer_line(&mut self, bytes: &[u8], cr: bool) -> usize {
         let Some(end) = memchr::memchr(b'\n', bytes) else {
             self.at = ScanState::TrailerLine(bytes.last() == Some(&b'\r'));
             return bytes.len();
         };
         let before = end.checked_sub(1).and_then(|before| bytes.get(before));
         let cr = before.map_or(cr, |byte| *byte == b'\r');
-        self.at = ScanState::Trailer(false);
-        if let Some(lf) = bytes.get_mut(end).filter(|_| !cr) {
-            *lf = SPOILT;
-            self.at = ScanState::Lost;
-        }
-        end + 1
+        self.at = if cr {
+            ScanState::Trailer(false)
+        } else {
+            ScanState::TrailerLine(false)
+        };
+        end + usize::from(cr)
     }
 
     fn skip(
@@ -341,27 +380,6 @@ impl FramingScanner {
         let left = left - read as u64;
         self.at = if left == 0 { then } else { more(left) };
         read
-    }
-}
-
-/// Returns the state of a transfer coding after one more byte.
-fn next_coding(coding: Coding, byte: u8) -> Coding {
-    match (coding, byte) {
-        (_, b',') => NO_LETTER,
-        (NO_LETTER, b' ' | b'\t') => NO_LETTER,
-        (CHUNKED_WHOLE | CHUNKED_AND_SPACE, b' ' | b'\t') => CHUNKED_AND_SPACE,
-        (letters, _) => match CHUNKED.get(usize::from(letters)) {
-            Some(letter) if letter.eq_ignore_ascii_case(&byte) => letters + 1,
-            _ => OTHER_CODING,
-        },
-    }
-}
-
-/// Returns whether a line may be a framing header or the empty line.
-const fn is_framing_header(line: &[u8]) -> bool {
-    match line {
-        [first, ..] => matches!(first, b'\r' | b'\n' | b'c' | b'C' | b't' | b'T'),
-        [] => true,
     }
 }
 

@@ -8,10 +8,11 @@ fn followed(text: &str, piece: usize) -> String {
     let mut framing = FramingScanner::new();
     for mut piece in bytes.chunks_mut(piece) {
         while let Some(cut) = framing.follow(piece) {
-            let FramingStop::Behind(at) = cut else {
-                panic!("{cut:?} in {text:?}");
-            };
-            piece = &mut piece[at..];
+            match cut {
+                FramingStop::Behind(at) => piece = &mut piece[at..],
+                FramingStop::Broken(_) => return "\0".to_owned(),
+                _ => panic!("{cut:?} in {text:?}"),
+            }
         }
     }
     String::from_utf8(bytes).unwrap()
@@ -164,6 +165,8 @@ fn cut(text: &str, piece: usize) -> Option<FramingStop> {
         Some(match framing.follow(bytes)? {
             FramingStop::Ending(at) => FramingStop::Ending(before + at),
             FramingStop::Behind(at) => FramingStop::Behind(before + at),
+            FramingStop::Broken(at) => FramingStop::Broken(before + at),
+            FramingStop::Query(at) => FramingStop::Query(before + at),
         })
     })
 }
@@ -190,11 +193,34 @@ fn the_scanner_stops_behind_a_request() {
 /// hyper looks for the end of the trailers in all that follows.
 #[test]
 fn nothing_follows_an_invalid_trailer() {
-    for trailers in ["\n", "x: y\n\r\n", "x: y\r\n\n", "x: y\n\n"] {
+    for (trailers, valid) in [
+        ("\n", 0),
+        ("x: y\n\r\n", 4),
+        ("x: y\r\n\n", 6),
+        ("x: y\n\n", 4),
+    ] {
         let head = "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
         let text = format!("{head}5\r\nhello\r\n0\r\n{trailers}{TWICE}");
         for piece in 1..=text.len() {
-            assert_eq!(cut(&text, piece), None, "{text:?} by {piece}");
+            let broken = FramingStop::Broken(format!("{head}5\r\nhello\r\n0\r\n").len() + valid);
+            assert_eq!(cut(&text, piece), Some(broken), "{text:?} by {piece}");
+        }
+    }
+}
+
+#[test]
+fn the_scanner_stops_at_a_query_that_must_be_escaped() {
+    for (target, at) in [
+        ("/?a=\"b", Some(8)),
+        ("/?<", Some(6)),
+        ("http://a/?a?>", Some(16)),
+        ("/\"a<>", None),
+        ("/?a=%22", None),
+    ] {
+        let text = format!("GET {target} HTTP/1.1\r\nx: ?\"<>\r\n\r\n");
+        for piece in 1..=text.len() {
+            let query = at.map(FramingStop::Query);
+            assert_eq!(cut(&text, piece), query, "{text:?} by {piece}");
         }
     }
 }
