@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
+use hyper::ext::ReasonPhrase;
 
 use super::connection_state::ConnectionState;
 use super::min_rate::{Direction, Transfer, TransferHandle};
@@ -130,6 +131,11 @@ fn finish_http1_head<B>(response: &mut Response<B>, client: Version, drains: boo
     if client == Version::HTTP_10 && headers.contains_key(CONNECTION) {
         // hyper appends `keep-alive` to an HTTP/1.1 response for a client that asked for it, even to `close`.
         *response.version_mut() = Version::HTTP_10;
+    }
+    if response.status().canonical_reason().is_none() {
+        // hyper would send `<none>`.
+        let unnamed = || ReasonPhrase::from_static(b"");
+        response.extensions_mut().get_or_insert_with(unnamed);
     }
 }
 

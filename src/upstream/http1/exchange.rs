@@ -109,10 +109,14 @@ impl H1Exchange {
                 Body::Stream(Box::pin(ResponseBody::Open(Http1Body { exchange, length })))
             }
         };
-        UpstreamResponse {
+        let mut response = UpstreamResponse {
             upgraded,
             ..UpstreamResponse::new(head.status, head.headers, body, server)
+        };
+        if let Some(reason) = head.reason {
+            response.response.extensions_mut().insert(reason);
         }
+        response
     }
 
     /// Ends the exchange after the whole response. An origin server that responded before it received the

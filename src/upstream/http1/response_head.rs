@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use httparse::{ParserConfig, Status};
+use hyper::ext::ReasonPhrase;
 
 use super::connection::ReadBuffer;
 use super::response_body::{BodyEnd, ChunkedDecoder};
@@ -30,6 +31,8 @@ pub(crate) struct ExpectedResponse {
 #[derive(Debug)]
 pub(crate) struct ResponseHead {
     pub(crate) status: StatusCode,
+    /// The reason phrase of a status that has no registered one. `None` if it is empty or registered.
+    pub(crate) reason: Option<ReasonPhrase>,
     /// The headers for the client.
     pub(crate) headers: HeaderMap,
     pub(crate) length: BodyEnd,
@@ -127,8 +130,12 @@ fn understand(
         return None;
     }
     finish(&mut headers, status);
+    let unregistered = response
+        .reason
+        .filter(|_| status.canonical_reason().is_none());
     Some(ResponseHead {
         status,
+        reason: unregistered.and_then(|reason| ReasonPhrase::try_from(reason.as_bytes()).ok()),
         headers,
         length,
         // An HTTP/1.0 origin server may not know chunked bodies, so it gets one request per connection.
