@@ -111,6 +111,8 @@ pub struct AccessEnd {
     pub duration: Duration,
     /// Why the response ended early. `None` if it is complete.
     pub cut: Option<AbortReason>,
+    /// Which side ended a tunnel. `None` if no tunnel was opened.
+    pub ended_by: Option<TunnelSide>,
 }
 
 /// The access log. Clones share the target.
@@ -135,6 +137,18 @@ named! {
         Drain = "drain",
         /// The gateway panicked.
         Panic = "panic",
+    }
+}
+
+named! {
+    /// Which side ended a tunnel.
+    pub enum TunnelSide {
+        /// The client closed or reset it, or is gone.
+        Client = "client",
+        /// The origin server closed or reset it, or is gone.
+        Server = "server",
+        /// The gateway stopped.
+        Gateway = "gateway",
     }
 }
 
@@ -280,6 +294,7 @@ impl AccessEnd {
         o.number(key!("bytes_out"), Some(self.bytes_out));
         o.millis(key!("duration_ms"), Some(self.duration));
         o.text(key!("cut"), self.cut.map(AbortReason::name));
+        o.text(key!("ended_by"), self.ended_by.map(TunnelSide::name));
         out.push(b'}');
     }
 
@@ -290,6 +305,12 @@ impl AccessEnd {
         out.extend_from_slice(b"ms");
         if let Some(cut) = self.cut {
             show(out, format_args!(" cut={}", cut.name()));
+        }
+        if let Some(side) = self.ended_by {
+            show(
+                out,
+                format_args!(" {}B in, ended_by={}", self.bytes_in, side.name()),
+            );
         }
     }
 }

@@ -34,7 +34,7 @@ pub mod metrics;
 pub mod redact;
 pub mod sink;
 
-pub use access::{AbortReason, AccessLog, AccessRecord};
+pub use access::{AbortReason, AccessLog, AccessRecord, TunnelSide};
 pub use log::{LogHandle, LogOutput, install_panic_hook};
 pub use metrics::{
     BodyInspection, HISTOGRAM_BOUNDS, KnownClientResult, ListenerMetrics, MetricCounter, Metrics,

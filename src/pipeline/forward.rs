@@ -211,8 +211,7 @@ impl RequestContext<'_, '_> {
         let headers = answer.response.headers_mut();
         let named_user = credentials.and_then(|credentials| take_named_user(credentials, headers));
         if let (Some(origin), Some(client)) = (answer.upgraded, client) {
-            let idle_timeout = self.snapshot().settings.limits.idle_timeout;
-            tunnel::spawn(idle_timeout, client, origin, self.state.take_leases());
+            tunnel::spawn(self, client, origin);
         }
         let closes = self.closes_after(answer.response.status());
         let mut handled = HandledResponse::by_route(answer.response)

@@ -20,6 +20,7 @@ use super::access_entry;
 use super::body::BodyMeter;
 use super::imitate::ResponseObserver;
 use super::respond::HandledResponse;
+use super::tunnel::TunnelEntry;
 use crate::action::{GatewayError, RequestInfo};
 use crate::body::{Body, BodyError};
 use crate::facts::{ClientConnection, RequestFacts};
@@ -58,6 +59,8 @@ pub struct RequestState {
     pub observer: ResponseObserver,
     /// The route's changes to headers and trailers, once the route is known.
     pub edits: OnceCell<Arc<RouteEdits>>,
+    /// The access log entry of the tunnel that the response opens. Empty if it opens none.
+    pub tunnel: OnceCell<Rc<TunnelEntry>>,
     leases: Cell<Option<LeaseGuard>>,
     metrics: Rc<ListenerMetrics>,
     response: ResponseHandle,
@@ -112,6 +115,7 @@ impl RequestState {
             is_disconnected: Cell::new(false),
             observer: ResponseObserver::default(),
             edits: OnceCell::new(),
+            tunnel: OnceCell::new(),
             leases: Cell::new(None),
             metrics,
             response,
@@ -265,11 +269,15 @@ impl LoggedBody {
         let Some(access) = &state.snapshot.access else {
             return;
         };
+        if let Some(tunnel) = state.tunnel.get() {
+            return tunnel.keep(access, std::mem::take(&mut self.entry));
+        }
         let closing = AccessEnd {
             bytes_in: state.meter.bytes.get(),
             bytes_out: self.sent,
             duration,
             cut,
+            ended_by: None,
         };
         access.finish(&mut self.entry, &closing);
     }

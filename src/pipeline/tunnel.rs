@@ -1,10 +1,11 @@
-//! A WebSocket after its handshake: copies bytes in both directions until one side ends. It holds no
-//! configuration.
+//! A WebSocket after its handshake: copies bytes in both directions until one side ends, and then writes the access
+//! log entry of its request. It holds no configuration.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -18,10 +19,14 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 use tokio::time::{Instant, Sleep, sleep};
+use tracing::debug;
 
+use super::request_context::RequestContext;
+use crate::clock::Clock;
 use crate::facts::{MalformedRequest, UpgradeProtocol};
 use crate::listen::{RequestBody, TunnelGuard};
-use crate::store::LeaseGuard;
+use crate::observe::TunnelSide;
+use crate::observe::access::{AccessEnd, AccessLog};
 use crate::upstream::{OriginTunnel, UpstreamError, UpstreamResponse, WebSocketKey};
 
 /// A client that may open a tunnel.
@@ -33,8 +38,27 @@ pub struct TunnelClient {
     key: Option<WebSocketKey>,
 }
 
+/// The access log entry of a tunnel. The response that opens the tunnel leaves its line here.
+#[derive(Default)]
+pub struct TunnelEntry(Cell<Option<(AccessLog, Vec<u8>)>>);
+
+/// Writes the access log entry when it is dropped: at the end of the tunnel, or with the runtime.
+struct TunnelLog {
+    entry: Rc<TunnelEntry>,
+    clock: Clock,
+    /// When the request head was complete.
+    began: std::time::Instant,
+    flow: Rc<Flow>,
+}
+
 /// The state of an open tunnel.
 struct Flow {
+    /// The number of bytes from the client.
+    bytes_in: Cell<u64>,
+    /// The number of bytes to the client.
+    bytes_out: Cell<u64>,
+    /// The side that ended first. `None` while both are open.
+    ended_by: Cell<Option<TunnelSide>>,
     /// The idle timeout after one side has ended.
     idle_timeout: Duration,
     /// The idle timer. `None` until a side has ended: a tunnel with two open sides may stay idle.
@@ -45,6 +69,7 @@ struct Flow {
 /// no longer reads data from the other side.
 struct Side<'f, S> {
     stream: S,
+    side: TunnelSide,
     flow: &'f Flow,
 }
 
@@ -67,13 +92,50 @@ impl TunnelClient {
     }
 }
 
+// === impl TunnelEntry ===
+
+impl TunnelEntry {
+    /// Keeps the started `line` until the tunnel ends.
+    pub fn keep(&self, log: &AccessLog, line: Vec<u8>) {
+        self.0.set(Some((log.clone(), line)));
+    }
+}
+
+// === impl TunnelLog ===
+
+impl Drop for TunnelLog {
+    fn drop(&mut self) {
+        let Some((log, mut line)) = self.entry.0.take() else {
+            return;
+        };
+        let closing = AccessEnd {
+            bytes_in: self.flow.bytes_in.get(),
+            bytes_out: self.flow.bytes_out.get(),
+            duration: self.clock.instant() - self.began,
+            cut: None,
+            ended_by: Some(self.flow.ended_by.get().unwrap_or(TunnelSide::Gateway)),
+        };
+        log.finish(&mut line, &closing);
+    }
+}
+
 // === impl Flow ===
 
 impl Flow {
+    fn new(idle_timeout: Duration) -> Self {
+        Self {
+            bytes_in: Cell::new(0),
+            bytes_out: Cell::new(0),
+            ended_by: Cell::new(None),
+            idle_timeout,
+            idle: RefCell::default(),
+        }
+    }
+
     /// Copies bytes until both sides have ended, or one has ended and the other is idle.
     async fn join(&self, client: Upgraded, origin: OriginTunnel) {
-        let mut client = Side::new(TokioIo::new(client), self);
-        let mut server = Side::new(origin.io, self);
+        let mut client = Side::new(TokioIo::new(client), TunnelSide::Client, self);
+        let mut server = Side::new(origin.io, TunnelSide::Server, self);
         let mut copied = pin!(copy_bidirectional(&mut client, &mut server));
         poll_fn(|cx| {
             let ended = copied.as_mut().poll(cx).is_ready();
@@ -85,9 +147,16 @@ impl Flow {
         .await;
     }
 
-    fn side_ended(&self) {
+    fn side_ended(&self, side: TunnelSide) {
+        self.note_end(side);
         let mut idle = self.idle.borrow_mut();
         idle.get_or_insert_with(|| Box::pin(sleep(self.idle_timeout)));
+    }
+
+    /// Records that `side` has ended or failed.
+    fn note_end(&self, side: TunnelSide) {
+        let first = self.ended_by.get().unwrap_or(side);
+        self.ended_by.set(Some(first));
     }
 
     fn moved(&self) {
@@ -106,8 +175,18 @@ impl Flow {
 // === impl Side ===
 
 impl<'f, S> Side<'f, S> {
-    fn new(stream: S, flow: &'f Flow) -> Self {
-        Self { stream, flow }
+    fn new(stream: S, side: TunnelSide, flow: &'f Flow) -> Self {
+        Self { stream, side, flow }
+    }
+
+    /// Records the bytes that moved between the gateway and this side.
+    fn note<T>(&self, polled: &Poll<io::Result<T>>, counter: &Cell<u64>, bytes: usize) {
+        if let Poll::Ready(Err(_)) = polled {
+            self.flow.note_end(self.side);
+        }
+        if self.side == TunnelSide::Client {
+            counter.set(counter.get() + bytes as u64);
+        }
     }
 }
 
@@ -118,11 +197,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Side<'_, S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        if buf.filled().len() > before || buf.remaining() == 0 {
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let bytes = buf.filled().len() - before;
+        self.note(&polled, &self.flow.bytes_in, bytes);
+        ready!(polled)?;
+        if bytes > 0 || buf.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        self.flow.side_ended();
+        self.flow.side_ended(self.side);
         match Pin::new(&mut self.stream).poll_flush(cx) {
             Poll::Ready(Err(reset)) => Poll::Ready(Err(reset)),
             _ => Poll::Ready(Ok(())),
@@ -137,6 +219,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Side<'_, S> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        let bytes = match &written {
+            Poll::Ready(Ok(bytes)) => *bytes,
+            _ => 0,
+        };
+        self.note(&written, &self.flow.bytes_out, bytes);
         if written.is_ready() {
             self.flow.moved();
         }
@@ -168,22 +255,24 @@ pub fn checked(
 
 /// Connects a client and an origin server on this core. The request's leases are released when the tunnel ends.
 /// After one side has ended, the other may be idle for `idle_timeout`.
-pub fn spawn(
-    idle_timeout: Duration,
-    client: TunnelClient,
-    origin: OriginTunnel,
-    leases: Option<LeaseGuard>,
-) {
-    let flow = Flow {
-        idle_timeout,
-        idle: RefCell::default(),
+pub fn spawn(request: &RequestContext<'_, '_>, client: TunnelClient, origin: OriginTunnel) {
+    let state = request.state;
+    let flow = Rc::new(Flow::new(state.snapshot.settings.limits.idle_timeout));
+    let log = TunnelLog {
+        entry: state.tunnel.get_or_init(Rc::default).clone(),
+        clock: state.core.live.process.clock.clone(),
+        began: state.began,
+        flow: flow.clone(),
     };
+    let leases = state.take_leases();
+    debug!(id = request.info.id, "tunnel opened");
     tokio::task::spawn_local(async move {
         // A client that disconnected before the upgrade needs no tunnel; a later disconnect is an ordinary end.
-        if let Ok(upgraded) = client.upgrade.await {
-            flow.join(upgraded, origin).await;
+        match client.upgrade.await {
+            Ok(upgraded) => flow.join(upgraded, origin).await,
+            Err(_) => flow.note_end(TunnelSide::Client),
         }
-        drop((client.guard, leases));
+        drop((log, client.guard, leases));
     });
 }
 

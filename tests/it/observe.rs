@@ -37,6 +37,7 @@ const FIELDS: [&str; 27] = [
     "user_agent",
     "key_fields",
     "cut",
+    "ended_by",
 ];
 
 const SECRETS: [&str; 3] = ["s3cret-cookie", "s3cret-token", "s3cret-key"];

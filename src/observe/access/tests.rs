@@ -42,6 +42,7 @@ const CLOSING: AccessEnd = AccessEnd {
     bytes_out: 5,
     duration: Duration::from_micros(1_002),
     cut: None,
+    ended_by: None,
 };
 
 fn json_line(record: &AccessRecord<'_>, closing: &AccessEnd) -> String {
@@ -70,7 +71,7 @@ fn every_documented_field_is_present() {
             r#""query":null,"route":null,"status":200,"upstream":null,"upstream_ms":null,"#,
             r#""rule":null,"action":null,"held_ms":null,"user_agent":null,"referer":null,"#,
             r#""client":null,"client_id":null,"clearance":null,"challenge":null,"key_fields":{},"#,
-            r#""bytes_in":0,"bytes_out":5,"duration_ms":1.002,"cut":null}"#
+            r#""bytes_in":0,"bytes_out":5,"duration_ms":1.002,"cut":null,"ended_by":null}"#
         )
     );
 }
@@ -158,7 +159,10 @@ fn an_aborted_response_is_logged_as_such() {
             ..CLOSING
         };
         let json = json_line(&record(), &closing);
-        assert!(json.ends_with(&format!(r#","cut":"{word}"}}"#)), "{json}");
+        assert!(
+            json.ends_with(&format!(r#","cut":"{word}","ended_by":null}}"#)),
+            "{json}"
+        );
         let mut text = Vec::new();
         closing.text(&mut text);
         let text = String::from_utf8(text).unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::parse;
-use crate::harness::{Client, END, Folder, Frames, Origin, Process, Wire, run, wait_until};
+use crate::harness::{Client, END, Echo, Folder, Frames, Origin, Process, Wire, run, wait_until};
 
 /// A gateway in front of an origin.
 struct Site {
@@ -243,4 +243,66 @@ fn responses_cut_off_by_the_drain_timeout_are_logged() {
     std::thread::sleep(Duration::from_millis(50));
     site.process.signal("TERM");
     assert_eq!(site.line(1)["cut"], "drain");
+}
+
+fn socket_line(site: &Site, count: usize) -> (u64, u64, Value, Value) {
+    let line = site.line(count);
+    let bytes = |name: &str| line[name].as_u64().unwrap();
+    assert_eq!(line["status"], 101);
+    assert!(line["cut"].is_null(), "{line}");
+    (
+        bytes("bytes_in"),
+        bytes("bytes_out"),
+        line["ended_by"].clone(),
+        line["duration_ms"].clone(),
+    )
+}
+
+#[test]
+fn a_tunnel_is_logged_when_it_ends() {
+    let echo = Echo::start();
+    let site = Site::before(Origin::at(echo.origin.address));
+    let upgrade = |path: &str| {
+        format!(
+            "GET {path} HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+             sec-websocket-key: abc\r\n\r\n"
+        )
+    };
+    let open = |path: &str| {
+        let mut wire = site.client().connect();
+        wire.send(upgrade(path).as_bytes());
+        assert_eq!(wire.answer().status, 101);
+        wire
+    };
+    let mut first = open("/chat");
+    assert_eq!(first.exactly(5), b"first");
+    first.send(b"hello!");
+    assert_eq!(first.exactly(6), b"hello!");
+    // The log has no line while the tunnel is open, and another request is not the tunnel's.
+    assert_eq!(site.client().get("/own").send().status, 200);
+    assert_eq!(site.line(1)["status"], 200);
+    assert!(site.line(1)["ended_by"].is_null());
+    drop(first);
+    let (bytes_in, bytes_out, ended_by, duration) = socket_line(&site, 2);
+    assert_eq!((bytes_in, bytes_out, ended_by), (6, 11, "client".into()));
+    assert!(duration.as_f64().unwrap() > 0.0);
+    // Over HTTP/2.
+    run(async {
+        let mut talk = site.client().talk().await;
+        let mut socket = talk.socket("/chat").await;
+        assert_eq!(socket.hear(5).await, b"first");
+        socket.say(b"bye");
+        assert_eq!(socket.hear(3).await, b"bye");
+        socket.end();
+        assert_eq!(socket.hear(1).await, b"");
+    });
+    let (bytes_in, bytes_out, ended_by, _) = socket_line(&site, 3);
+    assert_eq!((bytes_in, bytes_out, ended_by), (3, 8, "client".into()));
+    assert_eq!(open("/chat?end").rest(), b"");
+    assert_eq!(socket_line(&site, 4).2, "server");
+    let mut last = open("/chat");
+    assert_eq!(last.exactly(5), b"first");
+    site.process.signal("TERM");
+    let (bytes_in, bytes_out, ended_by, _) = socket_line(&site, 5);
+    assert_eq!((bytes_in, bytes_out, ended_by), (0, 5, "gateway".into()));
 }
