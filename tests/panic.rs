@@ -14,7 +14,7 @@ use http_body_util::Full;
 use lockgate::clock::Clock;
 use lockgate::listen::{
     self, ConnectionLimit, ConnectionLimits, ConnectionTimers, CoreDrain, DrainTrigger,
-    HttpVersion, RequestBody, ResponseHandle, accept_loop, bind,
+    HttpVersion, LingerLimits, RequestBody, ResponseHandle, accept_loop, bind,
 };
 use lockgate::observe::{LineSink, LogHandle, LogOutput, Metrics, install_panic_hook};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -33,6 +33,10 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
     max_headers: 20,
     h2_max_concurrent_streams: 128,
     h2_max_resets: 100,
+    linger: LingerLimits {
+        bytes: 0,
+        time: Duration::ZERO,
+    },
 };
 
 async fn handler(
