@@ -1,6 +1,8 @@
 //! A running gateway: start, components and shutdown.
 
+use std::io;
 use std::net::SocketAddr;
+use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -29,6 +31,7 @@ mod cores;
 mod handover;
 mod inherited;
 mod listener_set;
+mod pid_file;
 mod reload;
 mod scrape;
 mod snapshot_saver;
@@ -37,6 +40,7 @@ mod upstream_monitor;
 pub use self::handover::{HandoverReceiver, HandoverSender, StartCommand};
 pub use self::inherited::InheritedSockets;
 pub use self::listener_set::AdminListener;
+pub use self::pid_file::PidFile;
 pub use self::reload::{RejectedConfig, ReloadHistory, ReloadOutcome, ReloadTrigger, Reloader};
 
 /// The maximum time that the shutdown waits for each log to be written.
@@ -53,6 +57,7 @@ pub struct Gateway {
     monitor: UpstreamMonitor,
     ticker: ActivityTicker,
     receiver: Option<HandoverReceiver>,
+    pid_file: Option<PidFile>,
 }
 
 /// A gateway before it serves requests.
@@ -74,7 +79,7 @@ impl Gateway {
         log: LogHandle,
         mut inherited: InheritedSockets,
     ) -> anyhow::Result<Self> {
-        let startup = Startup::load(config, clock, log, inherited.secret)?;
+        let mut startup = Startup::load(config, clock, log, inherited.secret)?;
         if let Some(keys) = &inherited.tickets {
             startup.process.tickets.load(keys);
         }
@@ -82,6 +87,7 @@ impl Gateway {
         let gate = connection_limit(&startup.blueprint, workers);
         let listeners = Arc::new(ListenerSet::new(workers, gate));
         let path = startup.settings.snapshot.clone();
+        let pid_file = startup.claim_pid_file(&inherited)?;
         let live = startup.install(&listeners, &mut inherited)?;
         let drain = DrainTrigger::default();
         let cores = cores::start(workers, &live, &listeners, &drain);
@@ -104,15 +110,23 @@ impl Gateway {
             monitor: monitor.context("cannot start a thread")?,
             ticker: ticker.context("cannot start a thread")?,
             receiver: inherited.receiver,
+            pid_file,
         })
     }
 
-    /// Notifies the previous process of a handover, if there is one, that it can stop. Must be called once all
-    /// listeners and the admin port respond.
-    pub fn take_over(&mut self) {
+    /// Writes the PID file and notifies the previous process of a handover, if there is one, that it can stop. Must
+    /// be called once all listeners and the admin port respond. Returns the PID file, which must be kept until the
+    /// process ends.
+    pub fn take_over(&mut self) -> io::Result<Option<PidFile>> {
+        let mut pid_file = self.pid_file.take();
+        if let Some(pid_file) = &mut pid_file {
+            // Before the previous process can end, so that there always is a file.
+            pid_file.publish()?;
+        }
         if let Some(receiver) = self.receiver.take() {
             receiver.listens();
         }
+        Ok(pid_file)
     }
 
     /// Returns the sender for a handover to a new process; see [`Gateway::stop_handed_over`].
@@ -222,6 +236,14 @@ impl Startup {
             blueprint,
             config,
         })
+    }
+
+    fn claim_pid_file(
+        &mut self,
+        inherited: &InheritedSockets,
+    ) -> Result<Option<PidFile>, RejectedConfig> {
+        let predecessor = inherited.receiver.as_ref().map(|_| parent_id());
+        self.config.claim_pid_file(&self.settings, predecessor)
     }
 
     fn workers(&self) -> usize {

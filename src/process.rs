@@ -75,6 +75,19 @@ pub struct RunningGateway {
 /// An upstream with the key that selects its server.
 type InstalledUpstream = (Arc<Upstream>, Option<Arc<Key>>);
 
+// === impl RunningGateway ===
+
+impl RunningGateway {
+    /// Requests that the access log is reopened after all queued lines were written. Returns `false` if it is not a
+    /// file.
+    pub fn reopen_access_log(&self) -> bool {
+        let current = self.current.load();
+        let sink = current.access.as_ref().map(AccessLog::sink);
+        let file = sink.filter(|sink| sink.path().is_some());
+        file.inspect(|sink| sink.reopen()).is_some()
+    }
+}
+
 // === impl ProcessState ===
 
 impl ProcessState {

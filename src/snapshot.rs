@@ -61,6 +61,8 @@ pub struct GatewaySettings {
     pub inspect_body: usize,
     /// The drain timeout.
     pub drain_timeout: Duration,
+    /// How long the listeners keep accepting connections after a stop signal.
+    pub drain_delay: Duration,
     /// The maximum number of requests held at once.
     pub max_held: usize,
     /// How a client's address is determined.
@@ -221,6 +223,8 @@ pub struct StartupSettings {
     pub snapshot: Option<PathBuf>,
     /// The file with this gateway's secret. `None` if a secret is generated at the start.
     pub secret_file: Option<PathBuf>,
+    /// The file with the process id. `None` without one.
+    pub pid_file: Option<PathBuf>,
     /// The settings of the shared store as text, in a fixed order. `None` if the counters are in memory.
     pub shared_store: Option<Vec<String>>,
 }

@@ -31,6 +31,7 @@ use std::os::unix::process::parent_id;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -93,12 +94,14 @@ impl Wire {
         let mut control = SendAncillaryBuffer::new(&mut space);
         let descriptors = [descriptor.as_fd()];
         control.push(SendAncillaryMessage::ScmRights(&descriptors));
-        sendmsg(
-            &self.0,
-            &[IoSlice::new(&[word])],
-            &mut control,
-            SendFlags::NOSIGNAL,
-        )?;
+        retry_on_intr(|| {
+            sendmsg(
+                &self.0,
+                &[IoSlice::new(&[word])],
+                &mut control,
+                SendFlags::NOSIGNAL,
+            )
+        })?;
         Ok(())
     }
 
@@ -107,12 +110,11 @@ impl Wire {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut word = [0];
-        let got = recvmsg(
-            &self.0,
-            &mut [IoSliceMut::new(&mut word)],
-            &mut control,
-            RecvFlags::CMSG_CLOEXEC,
-        )?;
+        // A signal interrupts a call with a timeout.
+        let got = retry_on_intr(|| {
+            let word = &mut [IoSliceMut::new(&mut word)];
+            recvmsg(&self.0, word, &mut control, RecvFlags::CMSG_CLOEXEC)
+        })?;
         let [word] = word;
         if got.bytes == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -12,6 +12,7 @@ use tracing::{error, info, warn};
 
 use super::inherited::InheritedSockets;
 use super::listener_set::{BindError, ListenerSet, PreparedSockets, SocketChanges};
+use super::pid_file::PidFile;
 use super::snapshot_saver::log_retired;
 use super::upstream_monitor;
 use crate::clock::Timestamp;
@@ -118,11 +119,13 @@ impl Reloader {
     }
 
     /// Reads the configuration and, if it is valid, uses it for every later request. Returns the number of rules. An
-    /// invalid one changes nothing. Blocks on files, so it must not run on a thread that serves requests.
+    /// invalid one changes nothing. Reopens the access log in both cases. Blocks on files, so it must not run on a thread that serves requests.
     pub fn reload(&self, trigger: ReloadTrigger) -> Result<usize, RejectedConfig> {
         let _turn = self.turn.lock();
         let installed = self.install();
         if let Err(refused) = &installed {
+            // A rotated file is closed even if the configuration is broken.
+            self.live.reopen_access_log();
             self.live.refuse(&self.config, refused);
         }
         self.remember(trigger, installed.as_ref().err());
@@ -223,6 +226,23 @@ impl LoadedConfig {
             self.refused()
         })?;
         Ok(OpenedResources { sockets, access })
+    }
+
+    /// Locks the file of `server.pid_file`. `None` without one.
+    pub fn claim_pid_file(
+        &mut self,
+        settings: &StartupSettings,
+        predecessor: Option<u32>,
+    ) -> Result<Option<PidFile>, RejectedConfig> {
+        let path = settings.pid_file.as_deref();
+        let claimed = path.map(|path| PidFile::claim(path, predecessor));
+        claimed.transpose().map_err(|error| {
+            let span = self.file.server.pid_file.span.clone();
+            self.diagnostics
+                .error(span, error.to_string())
+                .help(error.cure());
+            self.refused()
+        })
     }
 
     /// Returns the warnings, as text for people.

@@ -199,6 +199,10 @@ fn restart_only_settings_stay_unchanged_and_are_reported() {
             "[server]\nworkers = 2\nsecret_file = \"secret\"",
             "`secret_file`",
         ),
+        (
+            "[server]\nworkers = 2\npid_file = \"run.pid\"",
+            "`pid_file`",
+        ),
         ("[server]\nworkers = 2\n[store]\nmax_keys = 7", "`max_keys`"),
         (
             "[server]\nworkers = 2\n[store]\nmax_log_bytes = \"1MiB\"",
@@ -219,12 +223,13 @@ fn restart_only_settings_stay_unchanged_and_are_reported() {
         );
         wait_until("it says so", || process.logged(&expected).len() == 1);
     }
-    assert_eq!(process.logged(" reloaded ").len(), 6);
+    assert_eq!(process.logged(" reloaded ").len(), 7);
     assert!(secret.exists() && !process.folder.path().join("counters").exists());
     // What stays is listed.
     let text = read("docs/operations.md");
     for named in [
         "workers",
+        "pid_file",
         "secret_file",
         "max_keys",
         "max_log_bytes",

@@ -50,6 +50,7 @@ mod reload;
 mod scenario;
 mod schema;
 mod service;
+mod signals;
 mod tidy;
 mod tls;
 mod tour;

@@ -119,6 +119,7 @@ impl CompileContext<'_> {
             max_body: Some(file.limits.max_body_bytes).filter(|max| *max > 0),
             inspect_body: file.limits.inspect_body,
             drain_timeout: file.server.drain_timeout.value,
+            drain_delay: file.server.drain_delay.value,
             max_held: file.server.max_held.value as usize,
             client_ip: client_ip(file),
             per_ip: per_ip(file),
@@ -247,6 +248,7 @@ pub fn startup_settings(file: &ConfigFile, source: &ConfigSource) -> StartupSett
         },
         snapshot: resolved(&file.store.snapshot.value),
         secret_file: resolved(&file.server.secret_file.value),
+        pid_file: resolved(&file.server.pid_file.value),
         shared_store: shared_store::summary(file, source),
     }
 }

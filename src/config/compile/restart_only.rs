@@ -41,6 +41,8 @@ pub(super) fn of(
     warn(workers, &server.workers.span, "workers");
     let secret_file = before.secret_file != requested.secret_file;
     warn(secret_file, &server.secret_file.span, "secret_file");
+    let pid_file = before.pid_file != requested.pid_file;
+    warn(pid_file, &server.pid_file.span, "pid_file");
     let max_keys = old.max_keys != new.max_keys;
     warn(max_keys, &store.max_keys.span, "max_keys");
     let max_log_bytes = old.max_log_bytes != new.max_log_bytes;

@@ -15,6 +15,10 @@ pub struct ServerSettings {
     pub workers: Spanned<u32>,
     /// The timeout for requests in flight after a stop signal. Default 30 s.
     pub drain_timeout: Spanned<Duration>,
+    /// How long the listeners keep accepting connections after a stop signal. Default 0 s.
+    pub drain_delay: Spanned<Duration>,
+    /// The file with the process id. `None`, the default, writes no file.
+    pub pid_file: Spanned<Option<PathBuf>>,
     /// The maximum number of open connections over all listeners. Default 100,000.
     pub max_connections: Spanned<u32>,
     /// The maximum number of requests that rules hold. Default 10,000.
@@ -48,6 +52,12 @@ pub(super) fn server(s: &mut SectionReader<'_, '_>) -> ServerSettings {
             between(Duration::ZERO, DAY, duration()),
             Duration::from_secs(30),
         ),
+        drain_delay: s.or(
+            "drain_delay",
+            between(Duration::ZERO, DAY, duration()),
+            Duration::ZERO,
+        ),
+        pid_file: s.or("pid_file", path_or_none(), None),
         max_connections: s.or("max_connections", integer(1..=10_000_000), 100_000u32),
         max_held: s.or("max_held", integer(0..=10_000_000), 10_000u32),
         secret_file: s.or("secret_file", path_or_none(), None),
