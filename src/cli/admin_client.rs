@@ -64,23 +64,47 @@ pub type AdminBody = BufReader<TcpStream>;
 // === impl AdminArgs ===
 
 impl AdminArgs {
+    /// Returns the path of the configuration file.
+    pub fn config_path(&self) -> &Path {
+        &self.config.config
+    }
+
+    /// Returns whether the arguments have the address of a gateway.
+    pub fn names_gateway(&self) -> bool {
+        self.admin.is_some()
+    }
+
+    /// Returns whether the arguments or the configuration have the address of an admin port.
+    pub fn has_admin(&self) -> bool {
+        self.names_gateway() || self.configured().is_some()
+    }
+
     /// Returns the client for these arguments.
     pub fn client(&self) -> Result<AdminClient, AdminClientError> {
-        let configured = self.configured();
-        let (address, configured_token) = configured.map_or((None, None), |(a, t)| (Some(a), t));
-        let url = match (&self.admin, address) {
-            (Some(url), _) => url.clone(),
-            (None, Some(address)) => format!("http://{}", reachable(address)),
+        let token_file = self.token_file.clone();
+        let configured = || self.configured()?.1;
+        let token_file = token_file.or_else(configured);
+        let token = token_file.map(|path| read_token(&path)).transpose()?;
+        Ok(AdminClient {
+            token,
+            ..self.client_without_token()?
+        })
+    }
+
+    /// Returns the client for requests that need no token.
+    pub fn client_without_token(&self) -> Result<AdminClient, AdminClientError> {
+        match (&self.admin, self.configured()) {
+            (Some(url), _) => AdminClient::new(url),
+            (None, Some((address, _))) => {
+                AdminClient::new(&format!("http://{}", reachable(address)))
+            }
             (None, None) => {
                 let file = self.config.config.display();
-                return Err(AdminClientError::Unreachable(format!(
+                Err(AdminClientError::Unreachable(format!(
                     "{file} has no readable `[admin]` with an address: write --admin http://127.0.0.1:9901"
-                )));
+                )))
             }
-        };
-        let token_file = self.token_file.clone().or(configured_token);
-        let token = token_file.map(|path| read_token(&path)).transpose()?;
-        AdminClient::new(&url, token)
+        }
     }
 
     /// Returns the address and the token file in the configuration. `None` without an admin port.
@@ -117,7 +141,7 @@ fn read_token(path: &Path) -> Result<String, AdminClientError> {
 // === impl AdminClient ===
 
 impl AdminClient {
-    fn new(url: &str, token: Option<String>) -> Result<Self, AdminClientError> {
+    fn new(url: &str) -> Result<Self, AdminClientError> {
         let invalid = |why: &str| AdminClientError::Unreachable(format!("`{url}`: {why}"));
         let rest = match url.split_once("://") {
             Some(("http", rest)) => rest,
@@ -149,7 +173,7 @@ impl AdminClient {
             } else {
                 format!("/{prefix}")
             },
-            token,
+            token: None,
             io_timeout: IO_TIMEOUT,
         })
     }
@@ -350,51 +374,4 @@ impl fmt::Display for AdminClientError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_selects_the_gateway() {
-        let client = |url: &str| {
-            let client = AdminClient::new(url, None).unwrap();
-            (client.authority, client.prefix)
-        };
-        let is = |authority: &str, prefix: &str| (authority.to_owned(), prefix.to_owned());
-        assert_eq!(client("http://127.0.0.1:9901"), is("127.0.0.1:9901", ""));
-        assert_eq!(client("localhost:9901/"), is("localhost:9901", ""));
-        assert_eq!(
-            client("http://ops.example/edge/"),
-            is("ops.example:80", "/edge")
-        );
-        assert_eq!(client("http://[::1]:9901"), is("[::1]:9901", ""));
-        for wrong in [
-            "https://a",
-            "ftp://a",
-            "http://",
-            "http://a b",
-            "http://u@a",
-            "http://a?x",
-        ] {
-            assert!(AdminClient::new(wrong, None).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn parameters_are_escaped() {
-        let query = query(&[("rule", "a/b"), ("key", "ä &=\r\n")]);
-        assert_eq!(query, "?rule=a%2Fb&key=%C3%A4%20%26%3D%0D%0A");
-        assert_eq!(super::query(&[]), "");
-    }
-
-    #[test]
-    fn errors_have_the_sentence_of_the_gateway() {
-        let error = AdminClientError::of(404, "{\"error\": \"there is no such rule\"}");
-        assert_eq!(error.to_string(), "there is no such rule");
-        let error = AdminClientError::of(502, "<html>");
-        assert_eq!(error.to_string(), "the gateway responded with status 502");
-        assert!(matches!(
-            AdminClientError::of(401, ""),
-            AdminClientError::WrongToken
-        ));
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Command, CommandFactory};
 
+use super::unknown_command::suggestion;
 use super::{Cli, print, print_error};
 use crate::config::nearest;
 
@@ -73,8 +74,13 @@ fn list() -> String {
 }
 
 fn unknown(words: &str) -> ExitCode {
-    let hint = nearest(words, TOPICS.iter().map(|topic| topic.name));
-    let hint = hint.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let topic = nearest(words, TOPICS.iter().map(|topic| topic.name));
+    let hint = match topic {
+        Some(topic) => format!("; did you mean `{topic}`?"),
+        None => suggestion(words).map_or_else(String::new, |command| {
+            format!("; did you mean `{command}`?")
+        }),
+    };
     print_error(&format!(
         "lockgate: no command or page is called `{words}`{hint}"
     ));

@@ -3,6 +3,7 @@
 mod admin_client;
 mod bans;
 mod check;
+mod control;
 pub(crate) mod explain;
 mod fields;
 mod help;
@@ -15,6 +16,7 @@ mod run;
 mod schema;
 mod status;
 mod top;
+mod unknown_command;
 
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
@@ -22,6 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use self::admin_client::AdminArgs;
 use crate::config::LintCode;
 
 /// An edge gateway that counts one thing and stops another.
@@ -59,6 +62,14 @@ enum Command {
     },
     /// Write a commented gateway.toml to start from.
     Init(Box<init::InitArgs>),
+    /// Reload the configuration of a running gateway, and show the result.
+    Reload(AdminArgs),
+    /// Have a running gateway reopen its access log.
+    ReopenLogs(ConfigArg),
+    /// Have a running gateway finish its requests and stop.
+    Stop(ConfigArg),
+    /// Exit with 0 if a running gateway is ready. For health checks of containers.
+    Health(AdminArgs),
     /// Show the state of a running gateway. Exits with 1 if something is critical.
     Status(status::StatusArgs),
     /// Show a live view of a running gateway in the terminal.
@@ -128,7 +139,10 @@ enum OutputFormat {
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return unknown_command::report(&error),
+    };
     match cli.command {
         None => run::run(&cli.config.config),
         Some(Command::Run(config)) => run::run(&config.config),
@@ -139,6 +153,10 @@ pub fn main() -> ExitCode {
             deny_warnings,
         }) => check::check(&config.config, format, &allow, deny_warnings),
         Some(Command::Init(args)) => init::init(&args),
+        Some(Command::Reload(args)) => control::reload(&args),
+        Some(Command::ReopenLogs(config)) => control::reopen_logs(&config),
+        Some(Command::Stop(config)) => control::stop(&config),
+        Some(Command::Health(args)) => control::health(&args),
         Some(Command::Status(args)) => status::status(&args),
         Some(Command::Top(args)) => top::top(&args),
         Some(Command::Bans(args)) => bans::bans(&args),

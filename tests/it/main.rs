@@ -16,6 +16,7 @@ mod browser;
 mod challenge;
 mod check;
 mod client_certs;
+mod control;
 mod crowd;
 mod docs;
 mod drain;

@@ -1,0 +1,321 @@
+//! `server.pid_file`, and the commands that signal its process or ask the admin port.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::Output;
+
+use crate::harness::{Client, Process, wait_until};
+
+const CONFIG: &str = r#"
+[server]
+workers = 1
+pid_file = "run.pid"
+[log]
+access = "access.log"
+[[listeners]]
+address = "127.0.0.1:0"
+[[routes]]
+respond = { body = "hello" }
+"#;
+const ADMIN: &str = "[admin]\naddress = \"127.0.0.1:0\"\n";
+
+fn without_pid_file(config: &str) -> String {
+    config.replace("pid_file = \"run.pid\"\n", "")
+}
+
+fn pid_in(process: &Process) -> Option<u32> {
+    let text = fs::read_to_string(process.folder.path().join("run.pid")).ok()?;
+    text.strip_suffix('\n')?.parse().ok()
+}
+
+/// Runs a command in the folder of a gateway.
+fn said(process: &Process, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = Process::output(&process.folder, arguments);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+fn has_written(process: &Process) {
+    wait_until("the PID file is written", || {
+        pid_in(process) == Some(process.id())
+    });
+}
+
+#[test]
+fn the_pid_file_exists_while_the_gateway_runs() {
+    let mut process = Process::run(CONFIG);
+    has_written(&process);
+    let message = format!("sent SIGTERM to process {}\n", process.id());
+    assert_eq!(said(&process, &["stop"]), (Some(0), message, String::new()));
+    assert_eq!(process.exit_code(), Some(0));
+    assert!(!process.folder.path().join("run.pid").exists());
+    let missing = "lockgate: the gateway is not running: the PID file `run.pid` does not exist\n";
+    assert_eq!(
+        said(&process, &["stop"]),
+        (Some(1), String::new(), missing.into())
+    );
+}
+
+#[test]
+fn the_new_process_of_a_handover_owns_the_pid_file() {
+    let mut process = Process::run(CONFIG);
+    has_written(&process);
+    process.signal("USR2");
+    wait_until("it has handed over", || !process.successors().is_empty());
+    let successor = process.successors()[0];
+    assert_eq!(pid_in(&process), Some(successor));
+    assert_eq!(process.exit_code(), Some(0));
+    assert_eq!(pid_in(&process), Some(successor));
+    let (code, message, _) = said(&process, &["stop"]);
+    assert_eq!(
+        (code, message),
+        (Some(0), format!("sent SIGTERM to process {successor}\n"))
+    );
+    wait_until("both have ended", || process.logged(" stopped").len() == 2);
+    let path = process.folder.path().join("run.pid");
+    wait_until("the file is removed", || !path.exists());
+}
+
+#[test]
+fn a_failed_handover_leaves_the_pid_file() {
+    let process = Process::run(CONFIG);
+    has_written(&process);
+    process.folder.write("gateway.toml", "nonsense");
+    process.signal("USR2");
+    wait_until("it has failed", || {
+        !process.logged("handover failed").is_empty()
+    });
+    assert_eq!(pid_in(&process), Some(process.id()));
+}
+
+#[test]
+fn a_stale_pid_file_is_replaced_and_one_of_a_running_gateway_is_an_error() {
+    let mut first = Process::run(CONFIG);
+    has_written(&first);
+    let path = first.folder.path().join("run.pid");
+    let config = CONFIG.replace("run.pid", &path.display().to_string());
+    first.folder.write("second.toml", &config);
+    let (code, _, error) = said(&first, &["--config", "second.toml"]);
+    assert_eq!(code, Some(1));
+    let message = format!(
+        "error: another lockgate is running: process {} owns the PID file `{}`",
+        first.id(),
+        path.display()
+    );
+    assert!(error.contains("second.toml:4:12: "), "{error}");
+    assert!(error.contains(&message), "{error}");
+    // The first gateway is not affected.
+    assert_eq!(pid_in(&first), Some(first.id()));
+
+    // A gateway that was killed leaves a file that the next one replaces.
+    first.signal("KILL");
+    assert_eq!(first.exit_code(), None);
+    assert_eq!(pid_in(&first), Some(first.id()));
+    let (code, _, error) = said(&first, &["reopen-logs"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        error.contains("the process that wrote the PID file `run.pid` has ended"),
+        "{error}"
+    );
+    let second = Process::run(&config);
+    wait_until("the PID file is replaced", || {
+        pid_in(&first) == Some(second.id())
+    });
+
+    // Another file is never overwritten.
+    first
+        .folder
+        .write("third.toml", CONFIG.replace("run.pid", "third.toml"));
+    let before = fs::read_to_string(first.folder.path().join("third.toml")).unwrap();
+    let (code, _, error) = said(&first, &["--config", "third.toml"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        error.contains("`third.toml` is not a PID file: it has other contents"),
+        "{error}"
+    );
+    assert_eq!(
+        fs::read_to_string(first.folder.path().join("third.toml")).unwrap(),
+        before
+    );
+}
+
+#[test]
+fn a_start_that_fails_leaves_no_pid_file() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = crate::harness::Folder::new();
+    folder.write("gateway.toml", CONFIG.replace("127.0.0.1:0", &address));
+    assert_eq!(Process::output(&folder, &["run"]).status.code(), Some(1));
+    assert!(!folder.path().join("run.pid").exists());
+}
+
+#[test]
+fn a_reload_shows_its_result_if_there_is_an_admin_port() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let admin = free.local_addr().unwrap().to_string();
+    drop(free);
+    let config = format!("{ADMIN}{CONFIG}").replacen("127.0.0.1:0", &admin, 1);
+    let process = Process::run(&config);
+    has_written(&process);
+    let reloaded = (Some(0), "reloaded: 0 rules\n".to_owned(), String::new());
+    assert_eq!(said(&process, &["reload"]), reloaded);
+    assert_eq!(process.logged(" reloaded ").len(), 1);
+    let bad = config.replace("[[routes]]", "[[routse]]\n[[routes]]\nhots = 1");
+    process.folder.write("gateway.toml", bad);
+    let (code, _, error) = said(&process, &["reload"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        error.contains("gateway.toml:11:3: error: unknown"),
+        "{error}"
+    );
+    assert!(
+        error.contains("gateway.toml:13:1: error: unknown"),
+        "{error}"
+    );
+    assert!(error.ends_with("the reload was refused; the gateway keeps its configuration\n"));
+
+    // Without a PID file, the admin port reloads.
+    process
+        .folder
+        .write("gateway.toml", without_pid_file(&config));
+    assert_eq!(said(&process, &["reload"]), reloaded);
+    let bad = without_pid_file(&config).replace("[[routes]]", "[[routse]]");
+    process.folder.write("gateway.toml", bad);
+    let (code, _, error) = said(&process, &["reload"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        error.contains("gateway.toml:10:3: error: unknown"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_reload_without_an_admin_port_sends_the_signal() {
+    let process = Process::run(CONFIG);
+    has_written(&process);
+    let message = format!(
+        "sent SIGHUP to process {}; the result is in its log\n",
+        process.id()
+    );
+    assert_eq!(
+        said(&process, &["reload"]),
+        (Some(0), message, String::new())
+    );
+    wait_until("it has reloaded", || {
+        !process.logged(" reloaded ").is_empty()
+    });
+    // A broken file keeps the setting, so logs can be rotated.
+    process
+        .folder
+        .write("gateway.toml", format!("{CONFIG}\nnonsense"));
+    let message = format!("sent SIGUSR1 to process {}\n", process.id());
+    assert_eq!(
+        said(&process, &["reopen-logs"]),
+        (Some(0), message, String::new())
+    );
+    wait_until("it has reopened", || {
+        !process.logged("access log reopened").is_empty()
+    });
+}
+
+#[test]
+fn commands_name_the_setting_that_they_need() {
+    let process = Process::run(&without_pid_file(CONFIG));
+    for (command, needs) in [
+        ("stop", "`server.pid_file` in gateway.toml"),
+        ("reopen-logs", "`server.pid_file` in gateway.toml"),
+        (
+            "reload",
+            "`server.pid_file` or an `[admin]` address in gateway.toml",
+        ),
+        ("health", "an `[admin]` address in gateway.toml"),
+    ] {
+        let (code, out, error) = said(&process, &[command]);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{command}");
+        assert_eq!(error, format!("lockgate: `{command}` needs {needs}\n"));
+    }
+}
+
+#[test]
+fn health_follows_readyz() {
+    let delay = "drain_delay = \"1h\"\n";
+    let config = format!(
+        "{ADMIN}{}",
+        CONFIG.replace("[server]\n", &format!("[server]\n{delay}"))
+    );
+    let mut process = Process::run(&config);
+    let url = format!("http://{}", process.admin());
+    let health = || said(&process, &["health", "--admin", &url]);
+    assert_eq!(health(), (Some(0), "ready\n".to_owned(), String::new()));
+    process.signal("TERM");
+    wait_until("it is not ready", || {
+        !process.logged("not ready").is_empty()
+    });
+    let (code, out, error) = health();
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert_eq!(
+        error,
+        "lockgate: not ready: the gateway responded with status 503\n"
+    );
+    Client::plain(process.address(0))
+        .get("/")
+        .times(1)
+        .all_are(200);
+    process.signal("TERM");
+    assert_eq!(process.exit_code(), Some(0));
+    let (code, _, error) = said(&process, &["health", "--admin", &url]);
+    assert_eq!(code, Some(1));
+    assert!(
+        error.starts_with("lockgate: not ready: cannot reach the gateway"),
+        "{error}"
+    );
+}
+
+#[test]
+fn words_of_other_programs_are_understood() {
+    let folder = crate::harness::Folder::new();
+    for (word, hint) in [
+        (
+            "validate",
+            "unknown command `validate`; did you mean `lockgate check`?",
+        ),
+        (
+            "test",
+            "unknown command `test`; did you mean `lockgate check`?",
+        ),
+        (
+            "configtest",
+            "unknown command `configtest`; did you mean `lockgate check`?",
+        ),
+        ("-t", "unknown option `-t`; did you mean `lockgate check`?"),
+        (
+            "start",
+            "unknown command `start`; did you mean `lockgate run`?",
+        ),
+        (
+            "restart",
+            "unknown command `restart`; did you mean `lockgate reload`?",
+        ),
+        (
+            "version",
+            "unknown command `version`; did you mean `lockgate --version`?",
+        ),
+    ] {
+        let output = Process::output(&folder, &[word]);
+        assert_eq!(output.status.code(), Some(2));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said, format!("lockgate: {hint}\n"));
+    }
+    let version = Process::output(&folder, &["--version"]);
+    assert!(version.status.success() && version.stdout.starts_with(b"lockgate "));
+    folder.write("other.toml", CONFIG);
+    assert!(
+        Process::output(&folder, &["check", "-c", "other.toml"])
+            .status
+            .success()
+    );
+}
