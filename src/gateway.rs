@@ -19,7 +19,7 @@ use self::reload::LoadedConfig;
 use self::snapshot_saver::SnapshotSaver;
 use self::upstream_monitor::UpstreamMonitor;
 use crate::clock::Clock;
-use crate::config::blueprint::Blueprint;
+use crate::config::blueprint::{Blueprint, RequestedConnections};
 use crate::listen::{self, ConnectionLimit, DrainTrigger};
 use crate::observe::LogHandle;
 use crate::process::{ProcessState, RunningGateway};
@@ -35,6 +35,7 @@ mod pid_file;
 mod reload;
 mod scrape;
 mod snapshot_saver;
+mod startup_summary;
 mod upstream_monitor;
 
 pub use self::handover::{HandoverReceiver, HandoverSender, StartCommand};
@@ -42,6 +43,7 @@ pub use self::inherited::InheritedSockets;
 pub use self::listener_set::AdminListener;
 pub use self::pid_file::PidFile;
 pub use self::reload::{RejectedConfig, ReloadHistory, ReloadOutcome, ReloadTrigger, Reloader};
+pub use self::startup_summary::StartupSummary;
 
 /// The maximum time that the shutdown waits for each log to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -58,6 +60,7 @@ pub struct Gateway {
     ticker: ActivityTicker,
     receiver: Option<HandoverReceiver>,
     pid_file: Option<PidFile>,
+    summary: StartupSummary,
 }
 
 /// A gateway before it serves requests.
@@ -88,7 +91,15 @@ impl Gateway {
         let listeners = Arc::new(ListenerSet::new(workers, gate));
         let path = startup.settings.snapshot.clone();
         let pid_file = startup.claim_pid_file(&inherited)?;
+        let warnings = startup.config.diagnostics.warning_count();
+        let host = startup_summary::host_of(&startup.config.file);
         let live = startup.install(&listeners, &mut inherited)?;
+        let admin = listeners
+            .admin()
+            .and_then(|admin| admin.socket.local_addr().ok());
+        let (snapshot, addresses) = (live.current.load(), listeners.addresses());
+        let summary = StartupSummary::new(&snapshot, host.as_deref(), addresses, admin, warnings);
+        drop(snapshot);
         let drain = DrainTrigger::default();
         let cores = cores::start(workers, &live, &listeners, &drain);
         let cores = cores.with_context(|| {
@@ -111,6 +122,7 @@ impl Gateway {
             ticker: ticker.context("cannot start a thread")?,
             receiver: inherited.receiver,
             pid_file,
+            summary,
         })
     }
 
@@ -133,6 +145,11 @@ impl Gateway {
     pub fn handover(&self) -> Arc<HandoverSender> {
         let (live, listeners) = (self.live.clone(), self.listeners.clone());
         Arc::new(HandoverSender::new(live, listeners, self.saver.clone()))
+    }
+
+    /// Returns what the gateway serves after its start.
+    pub fn summary(&self) -> &StartupSummary {
+        &self.summary
     }
 
     /// Returns the addresses of the listeners, in the order of the configuration.
@@ -308,16 +325,21 @@ fn take_counters(
 /// Returns the limit `max_connections`, capped at the number of connections for which the process has file
 /// descriptors besides those of `workers` workers.
 fn connection_limit(blueprint: &Blueprint, workers: usize) -> ConnectionLimit {
-    let max_connections = blueprint.max_connections;
     let descriptors = listen::raise_descriptors();
     let most = listen::connections_for(descriptors, workers, blueprint.listeners.len());
-    if max_connections > most {
+    let limit = ConnectionLimit::new(blueprint.connections.max).capped(most);
+    warn_of_few_descriptors(blueprint.connections, &limit);
+    limit
+}
+
+/// Warns if the process has too few file descriptors for the `max_connections` that the file asks for.
+fn warn_of_few_descriptors(requested: RequestedConnections, limit: &ConnectionLimit) {
+    if !requested.is_default && requested.max > limit.limit() {
         warn!(
-            max_connections,
-            connections = most,
-            descriptors,
+            max_connections = requested.max,
+            connections = limit.limit(),
+            descriptors = listen::raise_descriptors(),
             "too few file descriptors for server.max_connections"
         );
     }
-    ConnectionLimit::new(max_connections).capped(most)
 }

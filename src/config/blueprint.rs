@@ -37,7 +37,7 @@ pub struct Blueprint {
     /// The format of an access log entry.
     pub access_format: LogOutput,
     /// The maximum number of open connections.
-    pub max_connections: usize,
+    pub connections: RequestedConnections,
     /// The address of the admin port. `None` if there is no admin port.
     pub admin: Option<SocketAddr>,
     /// The shared store. `None` if the counters are in memory, or if this replaces a running configuration.
@@ -46,6 +46,15 @@ pub struct Blueprint {
     pub credentials: CredentialBlueprint,
     /// The settings that need no installation.
     pub settings: GatewaySettings,
+}
+
+/// A maximum number of open connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestedConnections {
+    /// The maximum.
+    pub max: usize,
+    /// Whether the file does not have it. A default may be lowered without a warning.
+    pub is_default: bool,
 }
 
 /// A shared store that is not connected yet.

@@ -227,7 +227,13 @@ impl Diagnostics {
 
     /// Returns whether there are warnings.
     pub fn has_warnings(&self) -> bool {
-        self.list.iter().any(|d| d.severity == Severity::Warning)
+        self.warning_count() > 0
+    }
+
+    /// Returns the number of warnings.
+    pub fn warning_count(&self) -> usize {
+        let warnings = self.list.iter();
+        warnings.filter(|d| d.severity == Severity::Warning).count()
     }
 
     /// Renders up to 100 diagnostics as text, the severe ones first if there are more: each starts with `FILE:LINE:COLUMN: error:

@@ -14,7 +14,7 @@ use super::inherited::InheritedSockets;
 use super::listener_set::{BindError, ListenerSet, PreparedSockets, SocketChanges};
 use super::pid_file::PidFile;
 use super::snapshot_saver::log_retired;
-use super::upstream_monitor;
+use super::{upstream_monitor, warn_of_few_descriptors};
 use crate::clock::Timestamp;
 use crate::config::blueprint::Blueprint;
 use crate::config::file::ConfigFile;
@@ -155,7 +155,8 @@ impl Reloader {
         let opened = file.open(&blueprint, process, &self.listeners, inherited, previous)?;
         let log = &file.file.log;
         process.log.configure(log.level.value, log.format.value);
-        self.listeners.gate.set_limit(blueprint.max_connections);
+        self.listeners.gate.set_limit(blueprint.connections.max);
+        warn_of_few_descriptors(blueprint.connections, &self.listeners.gate);
         let snapshot = Arc::new(process.install(blueprint, opened.access, previous));
         upstream_monitor::resolve_new(process, &snapshot);
         self.live.replace(snapshot.clone());

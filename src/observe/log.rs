@@ -145,6 +145,12 @@ impl LogHandle {
         self.0.as_ref().is_some_and(|log| log.output.is_json())
     }
 
+    /// Returns whether people read the lines as they are written: text on a terminal.
+    pub fn is_for_people(&self) -> bool {
+        let log = self.0.as_ref();
+        log.is_some_and(|log| log.output.sink.is_terminal() && !log.output.is_json())
+    }
+
     /// Returns the configured format.
     pub fn format(&self) -> LogOutput {
         let log = self.0.as_ref();

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::process::Output;
 
-use crate::harness::{Client, Process, wait_until};
+use crate::harness::{Client, Folder, Process, wait_until};
 
 const CONFIG: &str = r#"
 [server]
@@ -147,7 +147,7 @@ fn a_stale_pid_file_is_replaced_and_one_of_a_running_gateway_is_an_error() {
 fn a_start_that_fails_leaves_no_pid_file() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let folder = crate::harness::Folder::new();
+    let folder = Folder::new();
     folder.write("gateway.toml", CONFIG.replace("127.0.0.1:0", &address));
     assert_eq!(Process::output(&folder, &["run"]).status.code(), Some(1));
     assert!(!folder.path().join("run.pid").exists());
@@ -276,8 +276,56 @@ fn health_follows_readyz() {
 }
 
 #[test]
+fn init_writes_a_file_without_warnings_and_never_overwrites_one() {
+    let folder = Folder::new();
+    let made = rcgen::generate_simple_self_signed(["shop.example".to_owned()]).unwrap();
+    folder.write("site.pem", made.cert.pem());
+    folder.write("site.key", made.signing_key.serialize_pem());
+    for (number, arguments) in [
+        "",
+        "--upstream app.internal:9000 --host shop.example",
+        "--tls site.pem site.key --login /login --user-field user --host shop.example",
+        "--login /login",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let file = format!("{number}.toml");
+        let words = ["init", "--config", &file];
+        let words: Vec<&str> = words
+            .into_iter()
+            .chain(arguments.split_whitespace())
+            .collect();
+        let written = Process::output(&folder, &words);
+        assert!(written.status.success(), "{written:?}");
+        let check = ["check", "--deny-warnings", "--config", &file];
+        let checked = Process::output(&folder, &check);
+        assert!(checked.status.success(), "{checked:?}");
+        let text = fs::read(folder.path().join(&file)).unwrap();
+        let again = Process::output(&folder, &words);
+        assert_eq!(again.status.code(), Some(1));
+        let said = String::from_utf8(again.stderr).unwrap();
+        assert_eq!(
+            said,
+            format!("lockgate: cannot write {file}: it already exists\n")
+        );
+        assert_eq!(fs::read(folder.path().join(&file)).unwrap(), text);
+    }
+    // A wrong argument writes nothing.
+    for wrong in [
+        &["--tls", "none.pem", "none.key"][..],
+        &["--tls", "on"],
+        &["--upstream", ""],
+    ] {
+        let words: Vec<&str> = ["init"].iter().chain(wrong).copied().collect();
+        assert!(!Process::output(&folder, &words).status.success());
+        assert!(!folder.path().join("gateway.toml").exists());
+    }
+}
+
+#[test]
 fn words_of_other_programs_are_understood() {
-    let folder = crate::harness::Folder::new();
+    let folder = Folder::new();
     for (word, hint) in [
         (
             "validate",
@@ -318,4 +366,59 @@ fn words_of_other_programs_are_understood() {
             .status
             .success()
     );
+}
+
+#[test]
+fn a_start_logs_the_url_to_open_and_what_the_gateway_uses() {
+    let config =
+        format!("{ADMIN}{CONFIG}[[listeners]]\naddress = \"127.0.0.1:0\"\n[listeners.tls]\n");
+    let process = Process::run(&config);
+    wait_until("it serves", || process.logged(" serving ").len() == 1);
+    let line = process.logged(" serving ").remove(0);
+    let (plain, tls) = (process.address(0), process.address(1));
+    let expected = format!(
+        "url=https://localhost:{}/ listeners=\"{plain} {tls}\" admin={} rules=0 store=memory warnings=1",
+        tls.port(),
+        process.admin()
+    );
+    assert!(line.ends_with(&expected), "{line}");
+}
+
+#[test]
+fn a_terminal_gets_one_sentence_at_start() {
+    let folder = Folder::new();
+    folder.write("gateway.toml", CONFIG);
+    let shown = folder.path().join("shown");
+    let mut terminal = Process::on_terminal(&shown);
+    let mut child = terminal.current_dir(folder.path()).spawn().unwrap();
+    let text = || fs::read_to_string(&shown).unwrap_or_default();
+    wait_until("it serves", || {
+        text().contains(" serving http://localhost:")
+    });
+    wait_until("the PID file is written", || {
+        Process::output(&folder, &["stop"]).status.success()
+    });
+    assert!(child.wait().unwrap().success());
+    let text = text();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("INFO")).collect();
+    assert!(lines[0].contains("(listening on 127.0.0.1:"), "{text}");
+    assert!(
+        lines[0].contains("), 0 rules, counters in memory"),
+        "{text}"
+    );
+    assert!(lines[1].contains("stopping"), "{text}");
+}
+
+#[test]
+fn only_a_number_of_connections_in_the_file_can_be_too_high() {
+    let run = |config: &str| Process::run_with_descriptors(200, config);
+    let few = |process: &Process| process.logged("too few file descriptors").len();
+    let default = run(CONFIG);
+    wait_until("it serves", || default.logged(" serving ").len() == 1);
+    assert_eq!(few(&default), 0);
+    let asked = CONFIG.replace("[server]\n", "[server]\nmax_connections = 5000\n");
+    default.reload(&asked);
+    wait_until("it warns of the reload", || few(&default) == 1);
+    let asked = run(&asked);
+    wait_until("it warns", || few(&asked) == 1);
 }

@@ -248,7 +248,7 @@ fn the_admin_port_responds_when_file_descriptors_are_exhausted() {
     let holds = held.clone();
     let origin = Origin::scripted(move |stream| holds.lock().unwrap().push(stream));
     let config = format!(
-        "[server]\nworkers = 1\n[log]\naccess = \"off\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+        "[server]\nworkers = 1\nmax_connections = 1000\n[log]\naccess = \"off\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
          [[listeners]]\naddress = \"127.0.0.1:0\"\n[[upstreams]]\nname = \"o\"\n\
          servers = [\"{}\"]\n[[routes]]\npath = \"/own\"\nrespond = {{ body = \"hello\" }}\n\
          [[routes]]\nupstream = \"o\"\n",

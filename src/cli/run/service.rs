@@ -72,7 +72,7 @@ impl Service {
         let mut gateway = Gateway::start(config, Clock::System, log.clone(), inherited)?;
         install_panic_hook(&gateway.live().process.metrics.panics);
         let admin = admin::start(&gateway);
-        log_addresses(&gateway);
+        gateway.summary().log(log);
         let pid_file = gateway
             .take_over()
             .context("cannot write server.pid_file")?;
@@ -360,18 +360,4 @@ fn inherit(activated: ActivatedSockets, log: &LogHandle) -> anyhow::Result<Inher
         inherited.add(socket);
     }
     Ok(inherited)
-}
-
-fn log_addresses(gateway: &Gateway) {
-    for address in gateway.addresses() {
-        info!(%address, "listening");
-    }
-    let admin = gateway.admin();
-    let admin = admin
-        .borrow()
-        .as_ref()
-        .and_then(|admin| admin.socket.local_addr().ok());
-    if let Some(address) = admin {
-        info!(%address, "admin port");
-    }
 }

@@ -40,7 +40,7 @@ use super::lint::{self, CompiledConfig};
 use super::source::read_named;
 use super::{ConfigSource, Diagnostics};
 use crate::clock::Timestamp;
-use crate::config::blueprint::{Blueprint, SharedStoreBlueprint};
+use crate::config::blueprint::{Blueprint, RequestedConnections, SharedStoreBlueprint};
 use crate::facts::client_ip::{ClientIpResolver, HeaderKind, IpPrefixes};
 use crate::geo::GeoLookup;
 use crate::observe::Redactor;
@@ -142,7 +142,7 @@ impl CompileContext<'_> {
             redactor,
             access,
             access_format: file.log.format.value,
-            max_connections: file.server.max_connections.value as usize,
+            connections: requested_connections(file),
             admin: file.admin.as_ref().map(|admin| admin.address.value),
             shared_store,
             credentials,
@@ -197,6 +197,13 @@ fn resolve(path: &Path, file: &str) -> PathBuf {
 fn redactor(file: &ConfigFile) -> Redactor {
     let names: Vec<&str> = file.log.redact.iter().map(|n| n.value.as_str()).collect();
     Redactor::without_secret(&names)
+}
+
+fn requested_connections(file: &ConfigFile) -> RequestedConnections {
+    RequestedConnections {
+        max: file.server.max_connections.value as usize,
+        is_default: !file.server.is_max_connections_set,
+    }
 }
 
 fn prefixes(file: &ConfigFile) -> IpPrefixes {

@@ -21,6 +21,8 @@ pub struct ServerSettings {
     pub pid_file: Spanned<Option<PathBuf>>,
     /// The maximum number of open connections over all listeners. Default 100,000.
     pub max_connections: Spanned<u32>,
+    /// Whether the file has `max_connections`, so that it must be possible.
+    pub is_max_connections_set: bool,
     /// The maximum number of requests that rules hold. Default 10,000.
     pub max_held: Spanned<u32>,
     /// The file with the gateway's secret. `None`, the default, creates a new secret at each start.
@@ -59,6 +61,7 @@ pub(super) fn server(s: &mut SectionReader<'_, '_>) -> ServerSettings {
         ),
         pid_file: s.or("pid_file", path_or_none(), None),
         max_connections: s.or("max_connections", integer(1..=10_000_000), 100_000u32),
+        is_max_connections_set: s.has("max_connections"),
         max_held: s.or("max_held", integer(0..=10_000_000), 10_000u32),
         secret_file: s.or("secret_file", path_or_none(), None),
     }

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -71,6 +72,18 @@ impl Process {
         let script = format!("ulimit -n {descriptors} && exec \"$0\"");
         shell.args(["-c", &script, env!("CARGO_BIN_EXE_lockgate")]);
         shell
+    }
+
+    /// The program on a terminal, whose screen is written to `shown`.
+    pub fn on_terminal(shown: &Path) -> Command {
+        let mut script = Command::new("script");
+        script
+            .env_remove("LOCKGATE_CONFIG")
+            .env_remove("LOCKGATE_LOG");
+        script.args(["--quiet", "--flush", "--return", "--command"]);
+        script.arg(env!("CARGO_BIN_EXE_lockgate")).arg(shown);
+        script.stdin(Stdio::null()).stdout(Stdio::null());
+        script
     }
 
     /// The same with a command of another kind.
