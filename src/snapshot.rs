@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::action::imitate::ResponseClass;
 use crate::action::{FixedResponse, QuotaNames, ResponseTemplate};
 use crate::decision::{Action, RuleIndex, Verdict};
-use crate::expr::{FieldId, NamedLists, ValueType};
+use crate::expr::{FieldId, NamedLists, Scalar, ValueType};
 use crate::facts::client_ip::{ClientIpResolver, IpPrefixes};
 use crate::facts::{ClientCredentials, KnownClients};
 use crate::geo::GeoLookup;
@@ -75,8 +75,8 @@ pub struct GatewaySettings {
     pub lists: NamedLists,
     /// The databases and overrides of autonomous systems and countries.
     pub geo: GeoLookup,
-    /// The values that rules read and that the access log would not show otherwise.
-    pub key_fields: Vec<KeyField>,
+    /// What the access log and the responses show of each request in addition to its own data.
+    pub logged: LoggedValues,
     /// The token that the admin port requires. `None` if it requires none.
     pub admin_token: Option<String>,
     /// The certificate of listeners without one, which a reload keeps. `None` if no configuration of
@@ -197,6 +197,16 @@ pub struct ImitatingRule {
     pub status: StatusCode,
 }
 
+/// What the access log and the responses show of each request in addition to its own data.
+pub struct LoggedValues {
+    /// The values that rules read and that the access log would not show otherwise.
+    pub key_fields: Vec<KeyField>,
+    /// The additional fields of the access log.
+    pub fields: Vec<LogField>,
+    /// The response header that carries the id of the request. `None` for none.
+    pub request_id_header: Option<HeaderName>,
+}
+
 /// A value that rules read and that the access log shows under `key_fields`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyField {
@@ -208,6 +218,16 @@ pub struct KeyField {
     pub ty: ValueType,
     /// The entry of a map. `None` for other fields.
     pub entry: Option<Box<[u8]>>,
+    /// Whether the value is secret: the log shows a hash.
+    pub secret: bool,
+}
+
+/// An additional field of the access log.
+pub struct LogField {
+    /// The name in the log.
+    pub name: String,
+    /// The expression that reads the value.
+    pub scalar: Scalar,
     /// Whether the value is secret: the log shows a hash.
     pub secret: bool,
 }

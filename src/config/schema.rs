@@ -162,6 +162,8 @@ pub const HOST_OR_NONE: &str = r"^([A-Za-z0-9._-]+(:[0-9]+)?|\[[0-9A-Fa-f:.]+\](
 pub const STATUS_RANGE: &str = "^[2-5][0-9]{2}(-[2-5][0-9]{2})?$";
 /// The name of a header: a token (RFC 9110, section 5.6.2).
 pub const HEADER_NAME: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
+/// The name of a header, or nothing.
+pub const HEADER_NAME_OR_EMPTY: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]*$";
 /// The value of a header: no control characters except HTAB (0x09).
 pub const HEADER_VALUE: &str = r"^[^\x00-\x08\x0A-\x1F\x7F]*$";
 /// A country.

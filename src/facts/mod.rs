@@ -22,6 +22,7 @@ pub mod path;
 pub mod proxy;
 pub mod query;
 pub mod request;
+mod trace_parent;
 
 pub use body::{BodyKind, BodyReads, InspectedBody};
 pub use client::{ClientCredentials, ClientStanding, KnownClients, SuccessSource};
@@ -31,6 +32,7 @@ pub use fields::{FieldRow, FieldTable, HeadFields};
 pub use getters::version_name;
 pub use head::{BodyLength, CookieLines, MalformedRequest, RequestHead, UpgradeProtocol};
 pub use request::{FactsView, GeoSource, NoGeo, RequestFacts, ResponseFacts};
+pub use trace_parent::trace_id;
 
 /// The properties of a connection that are known before its first request.
 #[derive(Clone, Debug)]

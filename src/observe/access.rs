@@ -63,12 +63,20 @@ pub struct AccessRecord<'a> {
     pub path: &'a [u8],
     /// The query, without `?`.
     pub query: Option<&'a [u8]>,
+    /// The trace that the request belongs to. `None` without a valid `traceparent` header.
+    pub trace_id: Option<&'a str>,
+    /// The listener's name.
+    pub listener: &'a str,
     /// The matched route's template.
     pub route: Option<&'a str>,
     /// The status sent to the client.
     pub status: u16,
     /// The upstream that sent the response. `None` if the gateway responded itself.
     pub upstream: Option<&'a str>,
+    /// The server that sent the response, or the last one that failed. `None` if there was no attempt.
+    pub server: Option<&'a str>,
+    /// The number of times that the request was sent to a server, or a connection for it was opened.
+    pub attempts: u32,
     /// The time until the upstream's response head.
     pub upstream_duration: Option<Duration>,
     /// The rule that applied or recorded an action.
@@ -85,6 +93,8 @@ pub struct AccessRecord<'a> {
     pub credentials: Option<CredentialRecord<'a>>,
     /// The fields that the rules' keys and expressions read.
     pub key_fields: &'a [KeyField<'a>],
+    /// The fields of `log.fields`.
+    pub fields: &'a [KeyField<'a>],
 }
 
 /// What the gateway's cookies prove about a client, and what happened to a challenge.
@@ -217,9 +227,13 @@ impl AccessRecord<'_> {
         o.bytes(key!("host"), self.host);
         o.bytes(key!("path"), Some(self.path));
         o.bytes(key!("query"), self.query);
+        o.text(key!("trace_id"), self.trace_id);
+        o.text(key!("listener"), Some(self.listener));
         o.text(key!("route"), self.route);
         o.number(key!("status"), Some(self.status.into()));
         o.text(key!("upstream"), self.upstream);
+        o.text(key!("server"), self.server);
+        o.number(key!("attempts"), Some(self.attempts.into()));
         o.millis(key!("upstream_ms"), self.upstream_duration);
         o.text(key!("rule"), self.rule);
         o.text(key!("action"), self.action);
@@ -238,6 +252,9 @@ impl AccessRecord<'_> {
             }
         }
         o.fields(key!("key_fields"), self.key_fields);
+        if !self.fields.is_empty() {
+            o.fields(key!("fields"), self.fields);
+        }
     }
 
     /// Appends the record as the start of a text line.

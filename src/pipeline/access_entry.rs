@@ -14,11 +14,13 @@ use crate::action::RequestInfo;
 use crate::clock::Timestamp;
 use crate::credential::CredentialId;
 use crate::expr::{FieldFacts, FieldId, ScalarValue, ValueType};
-use crate::facts::{ClientConnection, ClientStanding, FactsView, RequestFacts, version_name};
+use crate::facts::{
+    ClientConnection, ClientStanding, FactsView, RequestFacts, trace_id, version_name,
+};
 use crate::observe::ListenerMetrics;
 use crate::observe::access::{AccessEnd, AccessLog, AccessRecord, CredentialRecord, LoggedField};
 use crate::observe::activity::ActionClass;
-use crate::snapshot::{KeyField, Snapshot};
+use crate::snapshot::{KeyField, LogField, Snapshot};
 
 /// Builds the entry of a request that was evaluated.
 pub fn of(
@@ -38,15 +40,22 @@ pub fn of(
     let country = facts.country().map(|code| String::from_utf8_lossy(code));
     let key_fields: SmallVec<[_; 4]> = snapshot
         .settings
+        .logged
         .key_fields
         .iter()
         .map(|field| (field.label.as_str(), seen(field, &view, snapshot)))
+        .collect();
+    let log_fields = snapshot.settings.logged.fields.iter();
+    let fields: SmallVec<[_; 4]> = log_fields
+        .map(|field| (field.name.as_str(), custom(field, &view, snapshot)))
         .collect();
     let status = handled.response.status().as_u16();
     access.start(&AccessRecord {
         asn: facts.asn(),
         country: country.as_deref(),
         upstream: handled.upstream.as_deref(),
+        server: handled.server.as_deref().map(|server| &**server.label()),
+        attempts: handled.attempts,
         upstream_duration: handled.upstream_latency,
         rule: rule.map(|rule| &*rule.name),
         action: request.decision.action_name(),
@@ -55,6 +64,7 @@ pub fn of(
         referer: referer.as_deref(),
         credentials: credentials(request, handled),
         key_fields: &key_fields,
+        fields: &fields,
         ..plain(facts, status)
     })
 }
@@ -93,6 +103,7 @@ pub fn of_refused(
         host: info.headers.get(HOST).map(HeaderValue::as_bytes),
         path: info.uri.path().as_bytes(),
         query: info.uri.query().map(str::as_bytes),
+        trace_id: trace_id(info.headers),
         user_agent: user_agent.as_deref(),
         referer: referer.as_deref(),
         ..bare(info.now, info.id, connection, status)
@@ -108,6 +119,7 @@ pub fn plain<'a>(facts: &RequestFacts<'a>, status: u16) -> AccessRecord<'a> {
         host: Some(facts.head.host.as_bytes()),
         path: facts.head.path.as_bytes(),
         query: facts.head.query.map(str::as_bytes),
+        trace_id: trace_id(facts.headers),
         route: facts.route,
         ..bare(facts.now, facts.id, facts.connection, status)
     }
@@ -155,9 +167,13 @@ fn bare<'a>(
         host: None,
         path: b"",
         query: None,
+        trace_id: None,
+        listener: &connection.listener,
         route: None,
         status,
         upstream: None,
+        server: None,
+        attempts: 0,
         upstream_duration: None,
         rule: None,
         action: None,
@@ -166,6 +182,7 @@ fn bare<'a>(
         referer: None,
         credentials: None,
         key_fields: &[],
+        fields: &[],
     }
 }
 
@@ -183,18 +200,36 @@ pub fn header<'a>(
     })
 }
 
+/// Returns the value of a field of `log.fields`, or a hash of it if it is secret.
+fn custom<'a>(
+    field: &LogField,
+    facts: &'a FactsView<'_, '_>,
+    snapshot: &Snapshot,
+) -> LoggedField<'a> {
+    let value = field.scalar.eval(facts);
+    value.map_or(LoggedField::Missing, |value| {
+        LoggedField::One(shown(value, field.secret, snapshot))
+    })
+}
+
+/// Returns a value, or a hash of it if it is secret.
+fn shown<'a>(value: ScalarValue<'a>, secret: bool, snapshot: &Snapshot) -> ScalarValue<'a> {
+    let hash = |bytes: &[u8]| ScalarValue::Bytes(snapshot.redactor.hash(bytes).into_bytes().into());
+    match value {
+        other if !secret => other,
+        ScalarValue::Bytes(bytes) => hash(&bytes),
+        ScalarValue::Int(int) => hash(int.to_string().as_bytes()),
+        other => other,
+    }
+}
+
 /// Returns a value that rules read, or a hash of it if it is secret.
 fn seen<'a>(
     field: &KeyField,
     facts: &'a FactsView<'_, '_>,
     snapshot: &Snapshot,
 ) -> LoggedField<'a> {
-    let hidden = |value: ScalarValue<'a>| match value {
-        ScalarValue::Bytes(bytes) if field.secret => {
-            ScalarValue::Bytes(snapshot.redactor.hash(&bytes).into_bytes().into())
-        }
-        other => other,
-    };
+    let hidden = |value| shown(value, field.secret, snapshot);
     match read(field, facts) {
         LoggedField::Missing => LoggedField::Missing,
         LoggedField::One(one) => LoggedField::One(hidden(one)),

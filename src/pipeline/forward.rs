@@ -213,10 +213,12 @@ impl RequestContext<'_, '_> {
         if let (Some(origin), Some(client)) = (answer.upgraded, client) {
             tunnel::spawn(self, client, origin);
         }
+        let (server, attempts) = (answer.server, answer.attempts);
         let closes = self.closes_after(answer.response.status());
         let mut handled = HandledResponse::by_route(answer.response)
             .closing_if_endless(self.info)
             .closing(closes, self.info);
+        (handled.server, handled.attempts) = (Some(server), attempts);
         handled.countable = self.is_countable();
         handled.named_user = named_user;
         handled
@@ -262,6 +264,7 @@ impl RequestContext<'_, '_> {
         }
         handled.countable = self.is_countable();
         handled.error = Some(error.reason());
+        (handled.server, handled.attempts) = (error.server().cloned(), error.attempts());
         handled
     }
 }

@@ -159,7 +159,7 @@ impl RequestContext<'_, '_> {
         // After the access log, which may have been the first to read the cookie.
         self.count_cookie_check();
         let method = self.facts.head.method.clone();
-        self.state.log(method, entry, handled)
+        self.state.log((method, self.info.id), entry, handled)
     }
 
     /// Logs that a rule closes the connection without a response.

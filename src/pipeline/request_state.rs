@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{Method, Response};
+use http::{HeaderValue, Method, Response};
 use http_body::{Frame, SizeHint};
 
 use super::CoreState;
@@ -181,16 +181,21 @@ impl RequestState {
             }
             None => Vec::new(),
         };
-        self.log(info.method.clone(), entry, handled)
+        self.log((info.method.clone(), info.id), entry, handled)
     }
 
-    /// Wraps a response so that its end is logged with `entry`.
+    /// Wraps a response so that its end is logged with `entry`, and adds the id of the request if clients get it.
     pub fn log(
         self: &Rc<Self>,
-        method: Method,
+        (method, id): (Method, &str),
         entry: Vec<u8>,
-        handled: HandledResponse,
+        mut handled: HandledResponse,
     ) -> Response<LoggedBody> {
+        if let Some(name) = &self.snapshot.settings.logged.request_id_header
+            && let Ok(id) = HeaderValue::from_str(id)
+        {
+            handled.response.headers_mut().insert(name.clone(), id);
+        }
         let status = handled.response.status().as_u16();
         handled.response.map(|inner| LoggedBody {
             inner,

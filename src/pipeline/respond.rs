@@ -18,6 +18,7 @@ use crate::listen::{DrainOutcome, RequestBody};
 use crate::observe::RuleMetrics;
 use crate::route::edit::HeaderChanges;
 use crate::snapshot::Snapshot;
+use crate::upstream::UpstreamServer;
 
 /// A response, with the data that rules and the access log need. It is moved several times for every request, so what
 /// most responses lack is boxed.
@@ -28,6 +29,10 @@ pub struct HandledResponse {
     pub countable: bool,
     /// The upstream to which the request was forwarded.
     pub upstream: Option<Arc<str>>,
+    /// The server that sent the response, or the last one that failed. `None` if there was no attempt.
+    pub server: Option<Arc<UpstreamServer>>,
+    /// The number of times that the request was sent to a server.
+    pub attempts: u32,
     /// The time from the last byte of the request received so far to the head of the upstream's response.
     pub upstream_latency: Option<Duration>,
     /// Why the upstream sent no response. `None` if it did.
@@ -49,6 +54,8 @@ impl HandledResponse {
             response,
             countable: false,
             upstream: None,
+            server: None,
+            attempts: 0,
             upstream_latency: None,
             error: None,
             named_user: None,

@@ -14,6 +14,7 @@ use crate::body::BodyError;
 pub struct UpstreamError {
     pub(super) kind: UpstreamErrorKind,
     server: Option<Arc<UpstreamServer>>,
+    attempts: u32,
     source: Option<BodyError>,
     retry_after: Option<Duration>,
 }
@@ -56,6 +57,10 @@ impl UpstreamError {
     pub(super) fn at(mut self, server: &Arc<UpstreamServer>) -> Self {
         self.server = Some(Arc::clone(server));
         self
+    }
+
+    pub(super) fn after(self, attempts: u32) -> Self {
+        Self { attempts, ..self }
     }
 
     pub(super) fn because(mut self, source: impl Into<BodyError>) -> Self {
@@ -149,6 +154,11 @@ impl UpstreamError {
     pub fn server(&self) -> Option<&Arc<UpstreamServer>> {
         self.server.as_ref()
     }
+
+    /// Returns how many times the request was sent to a server, or a connection for it was opened.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
 }
 
 // === impl UpstreamErrorKind ===
@@ -214,6 +224,7 @@ impl From<UpstreamErrorKind> for UpstreamError {
         Self {
             kind,
             server: None,
+            attempts: 0,
             source: None,
             retry_after: None,
         }

@@ -166,6 +166,8 @@ pub struct UpstreamResponse {
     pub response: Response<Body>,
     /// The server that sent the response.
     pub server: Arc<UpstreamServer>,
+    /// The number of times that the request was sent to a server.
+    pub attempts: u32,
     /// The tunnel to the origin server after a 101 response, otherwise `None`.
     pub upgraded: Option<OriginTunnel>,
 }
@@ -313,6 +315,7 @@ impl UpstreamResponse {
         Self {
             response,
             server,
+            attempts: 1,
             upgraded: None,
         }
     }

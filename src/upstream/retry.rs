@@ -58,6 +58,8 @@ pub(super) struct RetryLoop<'a> {
     /// The ids of the servers that the request was sent to.
     tried: SmallVec<[u64; 4]>,
     retries: u32,
+    /// The number of retries so far.
+    retried: u32,
     /// The 503 response for the client, if no other server has a better one.
     busy: Option<UpstreamResponse>,
 }
@@ -151,6 +153,7 @@ impl<'a> RetryLoop<'a> {
             expected,
             tried: SmallVec::new(),
             retries: chooser.upstream.retries,
+            retried: 0,
             chooser,
             busy: None,
         }
@@ -166,9 +169,12 @@ impl<'a> RetryLoop<'a> {
         loop {
             self.count(&failed, trial);
             let Some((chosen, request)) = self.next(&mut failed) else {
-                let result = failed.into_result();
-                return result.or_else(|error| self.busy.ok_or(error));
+                let attempts = self.attempts();
+                let result = failed.into_result().map_err(|error| error.after(attempts));
+                let result = result.or_else(|error| self.busy.ok_or(error));
+                return result.map(|answer| UpstreamResponse { attempts, ..answer });
             };
+            self.retried += 1;
             if let AttemptEnd::Busy(answer, _) = failed.end {
                 self.busy = Some(*answer);
             }
@@ -180,11 +186,17 @@ impl<'a> RetryLoop<'a> {
             match attempt.await {
                 Ok(answer) => {
                     answer.server.responded(trial);
-                    return Ok(answer);
+                    let attempts = self.attempts();
+                    return Ok(UpstreamResponse { attempts, ..answer });
                 }
                 Err(next) => failed = next,
             }
         }
+    }
+
+    /// Returns how many times the request was sent, the first time included.
+    fn attempts(&self) -> u32 {
+        self.retried + 1
     }
 
     /// Returns the next server. `None` if the request must not be sent again or no server is left.

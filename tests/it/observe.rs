@@ -1,6 +1,7 @@
 //! What an operator sees: the access log, the log, the metrics, the admin port.
 
 mod endings;
+mod log_fields;
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Client, Folder, Frames, Heard, Origin, Process, Running, wait_until};
 
-const FIELDS: [&str; 27] = [
+const FIELDS: [&str; 31] = [
     "ts",
     "id",
     "client_ip",
@@ -24,12 +25,16 @@ const FIELDS: [&str; 27] = [
     "host",
     "path",
     "query",
+    "trace_id",
+    "listener",
     "route",
     "status",
     "bytes_in",
     "bytes_out",
     "duration_ms",
     "upstream",
+    "server",
+    "attempts",
     "upstream_ms",
     "rule",
     "action",

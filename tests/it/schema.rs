@@ -215,6 +215,7 @@ fn closed(schema: &Json, at: &str) {
             "responses",
             "overrides",
             "headers",
+            "fields",
             "set",
         ];
         let last = at.rsplit('/').next().unwrap();

@@ -2,13 +2,14 @@
 
 use super::available_fields::AvailableFields;
 use super::{CompileContext, key_fields};
-use crate::config::file::ConfigFile;
+use crate::config::file::{ConfigFile, NamedExpression};
 use crate::config::{ExprText, LintCode, expressions};
-use crate::expr::{self, ExprEnv, NamedLists, ValueType};
+use crate::expr::{self, ExprEnv, NamedLists, Scalar, ValueType};
 use crate::facts::client_ip::IpPrefixes;
 use crate::facts::fields;
 use crate::observe::Redactor;
 use crate::rules::KeyPart;
+use crate::snapshot::LogField;
 
 /// The context in which key parts are compiled.
 #[derive(Clone, Copy)]
@@ -64,20 +65,50 @@ impl<'a> KeyCompiler<'a> {
                 .warning(LintCode::IgnoredKeyPart, text.span.clone(), message);
             return Ok(None);
         }
-        let env = ExprEnv {
-            scheme: &self.fields,
-            lists: self.lists,
-            allow_response: false,
-        };
-        let scalar = expr::scalar(&text.value, &env).map_err(|errors| report(text, errors, cx))?;
+        let (scalar, secret) = self.scalar(text, false, cx)?;
         let field = scalar.bare_field().map(fields::by_id);
         let is_address = field.is_some_and(|field| field.ty() == ValueType::Ip);
-        let secret = key_fields::is_secret(scalar.reads(), scalar.reads_entries(), self.redactor);
         Ok(Some(KeyPart {
             prefixes: is_address.then_some(self.prefixes),
             scalar,
             secret,
         }))
+    }
+
+    /// Compiles the additional fields of the access log, which can read the response too.
+    pub fn log_fields(
+        &self,
+        fields: &[NamedExpression],
+        cx: &mut CompileContext<'_>,
+    ) -> Vec<LogField> {
+        let mut compiled = Vec::new();
+        for field in fields.iter().filter(|field| !field.text.is_broken()) {
+            if let Ok((scalar, secret)) = self.scalar(&field.text, true, cx) {
+                compiled.push(LogField {
+                    name: field.name.value.clone(),
+                    scalar,
+                    secret,
+                });
+            }
+        }
+        compiled
+    }
+
+    /// Compiles an expression with a value, and returns whether the value is secret.
+    fn scalar(
+        &self,
+        text: &ExprText,
+        allow_response: bool,
+        cx: &mut CompileContext<'_>,
+    ) -> Result<(Scalar, bool), ()> {
+        let env = ExprEnv {
+            scheme: &self.fields,
+            lists: self.lists,
+            allow_response,
+        };
+        let scalar = expr::scalar(&text.value, &env).map_err(|errors| report(text, errors, cx))?;
+        let secret = key_fields::is_secret(scalar.reads(), scalar.reads_entries(), self.redactor);
+        Ok((scalar, secret))
     }
 }
 

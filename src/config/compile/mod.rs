@@ -110,6 +110,7 @@ impl CompileContext<'_> {
         let admin_token = admin_token(file, cx);
         let startup = restart_only::of(file, startup_settings(file, cx.source), cx);
         let access = observe::access(&file.log, cx);
+        let logged = observe::logged(&file.log, &keys, &rules.set, cx);
         let shared_store = store_files(file, cx);
         lint::warn_of_trust(file, cx.source, cx.diagnostics);
         let geo = geo.filter(|_| !cx.diagnostics.has_errors())?;
@@ -124,7 +125,7 @@ impl CompileContext<'_> {
             client_ip: client_ip(file),
             per_ip: per_ip(file),
             disabled: rules.disabled,
-            key_fields: key_fields::of(&rules.set, &redactor),
+            logged,
             lists,
             geo,
             admin_token,

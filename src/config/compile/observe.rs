@@ -5,9 +5,12 @@ use std::path::Path;
 
 use rustix::fs as kernel;
 
-use super::CompileContext;
+use super::keys::KeyCompiler;
+use super::{CompileContext, key_fields};
 use crate::config::Diagnostics;
 use crate::config::file::{AccessLogSettings, LogSettings};
+use crate::rules::RuleSet;
+use crate::snapshot::LoggedValues;
 
 /// Returns the destination of the access log and reports a file that cannot be opened. Does not
 /// open it, so that a refused configuration creates no file.
@@ -23,6 +26,20 @@ pub fn access(log: &LogSettings, cx: &mut CompileContext<'_>) -> AccessLogSettin
         report_unopened(&target, &error, log, cx.diagnostics);
     }
     target
+}
+
+/// Returns what the access log and the responses show of each request in addition to its own data.
+pub fn logged(
+    log: &LogSettings,
+    keys: &KeyCompiler<'_>,
+    rules: &RuleSet,
+    cx: &mut CompileContext<'_>,
+) -> LoggedValues {
+    LoggedValues {
+        key_fields: key_fields::of(rules, keys.redactor),
+        fields: keys.without_body().log_fields(&log.fields, cx),
+        request_id_header: log.request_id_header.value.clone(),
+    }
 }
 
 /// Returns whether the previous configuration has the file open.

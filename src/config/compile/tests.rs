@@ -343,6 +343,7 @@ fn the_access_log_contains_fields_that_rules_read() {
     let labels = |lines: &str| -> Vec<String> {
         let fields = compiled(&format!("period = \"1m\"\n{lines}"))
             .settings
+            .logged
             .key_fields;
         fields.into_iter().map(|field| field.label).collect()
     };

@@ -131,6 +131,9 @@ impl ConfigFile {
             known.success.iter_mut().for_each(&mut *visit);
             known.user.iter_mut().for_each(&mut *visit);
         }
+        for field in &mut self.log.fields {
+            visit(&mut field.text);
+        }
         for protect in &mut self.protect {
             protect.each_expression(visit);
         }

@@ -8,9 +8,11 @@ use toml::de::DeValue;
 use tracing::Level;
 
 use super::UNKNOWN;
+use super::expressions::{NamedExpression, expressions};
+use super::response::allowed;
 use crate::config::Spanned;
 use crate::config::scalar::{SettingType, ValueError, choice, header_name, path, socket};
-use crate::config::schema::ExampleValue;
+use crate::config::schema::{ExampleValue, HEADER_NAME_OR_EMPTY, ValueSchema};
 use crate::config::section::SectionReader;
 use crate::observe::LogOutput;
 
@@ -35,6 +37,10 @@ pub struct LogSettings {
     /// Headers that are logged only as a keyed hash of their values. Default `authorization`,
     /// `cookie`, `set-cookie`, `x-api-key`.
     pub redact: Vec<Spanned<HeaderName>>,
+    /// The response header that carries the id of the request. Default none.
+    pub request_id_header: Spanned<Option<HeaderName>>,
+    /// Additional fields of the access log, in file order.
+    pub fields: Vec<NamedExpression>,
 }
 
 /// The destination of the access log.
@@ -93,7 +99,26 @@ pub(super) fn log(s: &mut SectionReader<'_, '_>) -> LogSettings {
             header_name(),
             ["authorization", "cookie", "set-cookie", "x-api-key"].map(HeaderName::from_static),
         ),
+        request_id_header: s.or("request_id_header", request_id_header(), None),
+        fields: s.table("fields", expressions).unwrap_or_default(),
     }
+}
+
+/// A response header that the gateway may add. An empty string means none.
+fn request_id_header() -> SettingType<Option<HeaderName>> {
+    let named = header_name();
+    let shape = ValueSchema::string_of_form(HEADER_NAME_OR_EMPTY, &["x-request-id"]);
+    let parse = move |value: &DeValue<'_>| {
+        if value.as_str() == Some("") {
+            return Ok(None);
+        }
+        let name = named.parse(value)?;
+        allowed(&name).map(|()| Some(name))
+    };
+    let show = |name: &Option<HeaderName>| {
+        ExampleValue::Text(name.as_ref().map(HeaderName::to_string).unwrap_or_default())
+    };
+    SettingType::new(shape, parse).shown(show)
 }
 
 /// Words that are probably a mistake and not a file name.

@@ -70,7 +70,7 @@ fn must_succeed(s: &mut SectionReader<'_, '_>, response: &ResponseSettings) {
 }
 
 /// Refuses headers that only the gateway sets (RFC 9110, section 7.6.1; RFC 9112, section 6).
-fn allowed(name: &HeaderName) -> Result<(), ValueError> {
+pub(super) fn allowed(name: &HeaderName) -> Result<(), ValueError> {
     let own = [
         header::CONNECTION,
         header::CONTENT_LENGTH,

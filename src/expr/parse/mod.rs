@@ -42,7 +42,7 @@ pub(super) fn value(source: &str) -> Result<Operand, Vec<ExprError>> {
         let value = parser.operand()?;
         let (at, span) = (parser.at, parser.here());
         if let Ok(Some(_)) = parser.operator() {
-            let help = Some("a key part is a field or a function of fields");
+            let help = Some("a value is a field or a function of fields");
             return fail(span, "expected a value, not a test", help);
         }
         parser.at = at;

@@ -23,9 +23,13 @@ fn record() -> AccessRecord<'static> {
         host: None,
         path: b"/",
         query: None,
+        trace_id: None,
+        listener: "public",
         route: None,
         status: 200,
         upstream: None,
+        server: None,
+        attempts: 0,
         upstream_duration: None,
         rule: None,
         action: None,
@@ -34,6 +38,7 @@ fn record() -> AccessRecord<'static> {
         referer: None,
         credentials: None,
         key_fields: &[],
+        fields: &[],
     }
 }
 
@@ -68,7 +73,8 @@ fn every_documented_field_is_present() {
             r#"{"ts":"2026-01-02T03:04:05.678Z","id":"01J","client_ip":"203.0.113.7","#,
             r#""peer_ip":"2001:db8::1","asn":null,"country":null,"ja3":null,"ja4":null,"#,
             r#""tls":null,"proto":"HTTP/1.1","method":"GET","host":null,"path":"/","#,
-            r#""query":null,"route":null,"status":200,"upstream":null,"upstream_ms":null,"#,
+            r#""query":null,"trace_id":null,"listener":"public","route":null,"status":200,"#,
+            r#""upstream":null,"server":null,"attempts":0,"upstream_ms":null,"#,
             r#""rule":null,"action":null,"held_ms":null,"user_agent":null,"referer":null,"#,
             r#""client":null,"client_id":null,"clearance":null,"challenge":null,"key_fields":{},"#,
             r#""bytes_in":0,"bytes_out":5,"duration_ms":1.002,"cut":null,"ended_by":null}"#
@@ -195,7 +201,7 @@ proptest! {
         let json = json_line(&record, &CLOSING);
         let back: serde_json::Value = serde_json::from_str(&json).unwrap();
         let object = back.as_object().unwrap();
-        prop_assert_eq!(object.len(), 32);
+        prop_assert_eq!(object.len(), 36);
         prop_assert_eq!(&object["method"], &serde_json::json!(method));
         prop_assert_eq!(object["host"].is_null(), host.is_none());
         prop_assert!(object["key_fields"].as_object().unwrap().contains_key(&name));
