@@ -66,7 +66,7 @@ pub async fn connection(
     // A listener removed by a reload serves its remaining connections with its old configuration.
     let mut listeners = snapshot.listeners.iter();
     let current = listeners.find(|l| l.id == listener.id).unwrap_or(&listener);
-    let _open = current.metrics.open();
+    let mut open = current.metrics.open();
     let limits = snapshot.settings.limits;
     let timer = core.timers.start(&limits, permit);
     let metrics = Rc::new(current.metrics.clone());
@@ -74,6 +74,7 @@ pub async fn connection(
     let Some((stream, connection)) = entered else {
         return;
     };
+    open.enter(stream.phase());
     // An idle connection must not keep an old configuration alive.
     drop((snapshot, listener));
     let connection = Rc::new(connection);

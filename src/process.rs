@@ -11,9 +11,9 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use crate::action::QuotaNames;
-use crate::action::imitate::ImitationStore;
+use crate::action::imitate::{ImitationStore, LearningProgress};
 use crate::body::budget::BodyBudget;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::config::blueprint::{
     Blueprint, CredentialBlueprint, RuleBlueprint, SharedStoreBlueprint, TargetBlueprint,
     UpstreamBlueprint,
@@ -38,6 +38,8 @@ use crate::upstream::{ServerRegistry, Upstream};
 pub struct ProcessState {
     /// The clock.
     pub clock: Clock,
+    /// When the process started.
+    pub started_at: Timestamp,
     /// Counters and bans.
     pub store: Arc<Store>,
     /// The registered rules and their ids.
@@ -102,6 +104,7 @@ impl ProcessState {
         })?;
         Ok(Self {
             tickets: TicketKeys::on(clock.clone()),
+            started_at: clock.now(),
             clock,
             store: Arc::new(Store::memory(bounds).keyed(&secret)),
             rules: Mutex::default(),
@@ -243,6 +246,19 @@ impl ProcessState {
         let ended = self.store.remove_rules(&ids, self.clock.now());
         let names = removed.into_iter().map(|rule| rule.name);
         names.zip(ended).collect()
+    }
+
+    /// Returns how much is learned for each rule that imitates responses.
+    pub fn imitation_progress(&self, current: &Snapshot) -> Vec<(Arc<str>, LearningProgress)> {
+        let imitating = current.imitating.iter().filter_map(|one| {
+            let own = current.rule_resources.get(usize::from(one.rule.0))?;
+            let template = own.response.as_deref()?;
+            Some((
+                one.name.clone(),
+                self.imitations.progress(&one.name, template),
+            ))
+        });
+        imitating.collect()
     }
 
     /// Installs listeners. One keeps the id of the previous one with its address. Several may have port 0.

@@ -158,6 +158,16 @@ impl Template {
         })
     }
 
+    /// Returns the usual length in bytes.
+    pub(super) fn length(&self) -> usize {
+        let pieces = self.0.iter();
+        let length = |piece: &TemplatePiece| match piece {
+            TemplatePiece::Text(text) => text.len(),
+            TemplatePiece::Value(value) => value.length(),
+        };
+        pieces.map(length).sum()
+    }
+
     fn fill(
         &self,
         request: &RequestInfo<'_>,
@@ -205,6 +215,19 @@ impl TemplateValue {
                 .to_owned(),
             _ => format!("unknown template value `{}`", text.trim()),
         })
+    }
+
+    /// Returns the usual length in bytes.
+    fn length(self) -> usize {
+        match self {
+            TemplateValue::Uuid => 36,
+            TemplateValue::Now => 24,
+            TemplateValue::RequestId => 32,
+            TemplateValue::Rule => 16,
+            TemplateValue::RetryAfter => 2,
+            TemplateValue::Hex(digits) => usize::from(digits),
+            TemplateValue::Int(_, high) => high.to_string().len(),
+        }
     }
 
     fn make(self, request: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> String {

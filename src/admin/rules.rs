@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use super::api_error::ApiError;
 use super::key_views;
-use super::objects::{CandidateObject, DistributionObject, RuleDetailObject, RuleObject};
+use super::objects::{
+    CandidateObject, DistributionObject, ImitationObject, RuleDetailObject, RuleObject,
+};
 use super::state::{AdminState, StoreCounts};
+use crate::action::imitate::LearningProgress;
 use crate::clock::Timestamp;
 use crate::config::duration_text;
 use crate::limit::{CapacityKind, Limiter};
@@ -32,7 +35,7 @@ pub(super) fn find_or_404<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a 
 pub(super) async fn rules(state: &AdminState) -> Vec<RuleObject> {
     let snapshot = state.snapshot();
     let counts = state.store_counts().await;
-    all_rules(&snapshot, &counts, &last_matched(state))
+    all_rules(state, &snapshot, &counts)
 }
 
 /// Returns one rule with the distribution of its keys.
@@ -41,7 +44,7 @@ pub(super) async fn rule(state: &AdminState, name: &str) -> Result<RuleDetailObj
     let found = find_or_404(&snapshot, name)?;
     let view = key_views::view(state, found).await;
     let counts = state.store_counts().await;
-    let rules = all_rules(&snapshot, &counts, &last_matched(state));
+    let rules = all_rules(state, &snapshot, &counts);
     let mut rules = rules.into_iter();
     let mut rule = rules
         .find(|rule| rule.name == found.name)
@@ -63,16 +66,16 @@ fn last_matched(state: &AdminState) -> HashMap<Arc<str>, Timestamp> {
     rules.filter_map(known).collect()
 }
 
-fn all_rules(
-    snapshot: &Snapshot,
-    counts: &StoreCounts,
-    last_matched: &HashMap<Arc<str>, Timestamp>,
-) -> Vec<RuleObject> {
+fn all_rules(state: &AdminState, snapshot: &Snapshot, counts: &StoreCounts) -> Vec<RuleObject> {
+    let last_matched = last_matched(state);
+    let progress = state.live.process.imitation_progress(snapshot);
+    let mut progress: HashMap<Arc<str>, LearningProgress> = progress.into_iter().collect();
     let enabled = snapshot.rules.iter().zip(&snapshot.rule_resources);
     let enabled = enabled.map(|((_, rule), own)| RuleObject {
         keys: counts.keys_of(rule.id),
         bans: counts.bans_of(rule.id),
         last_matched: last_matched.get(&rule.name).copied().map(Into::into),
+        imitate: progress.remove(&rule.name).map(imitation),
         ..with_totals(settings(rule), &own.metrics)
     });
     let mut rules: Vec<RuleObject> = enabled.collect();
@@ -128,6 +131,16 @@ fn settings(rule: &Rule) -> RuleObject {
         bans: 0,
         last_matched: None,
         candidate: rule.candidate.as_ref().map(|own| candidate(&own.limiter)),
+        imitate: None,
+    }
+}
+
+fn imitation(progress: LearningProgress) -> ImitationObject {
+    ImitationObject {
+        ready: progress.is_ready,
+        responses: progress.responses,
+        clients: progress.clients,
+        difference: progress.difference,
     }
 }
 

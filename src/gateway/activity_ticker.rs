@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
+use tracing::warn;
 
 use super::cores::spawn;
 use crate::clock::Timestamp;
@@ -45,6 +46,8 @@ struct TickLoop {
     bans: HashMap<RuleId, u64>,
     /// The state of the store, for a marker when it changes.
     store: &'static str,
+    /// How configured responses differ from real ones, by rule.
+    differences: HashMap<Arc<str>, String>,
     /// Why servers are not eligible, by upstream and server.
     servers: HashMap<(Arc<str>, String), &'static str>,
 }
@@ -87,6 +90,7 @@ impl TickLoop {
             keys: HashMap::new(),
             bans: HashMap::new(),
             store: "ok",
+            differences: HashMap::new(),
             servers: HashMap::new(),
             live,
         };
@@ -122,6 +126,7 @@ impl TickLoop {
         if self.counted.is_none_or(|counted| now >= counted + COUNT) {
             self.counted = Some(now);
             self.count(time);
+            self.compare_imitations(&snapshot);
         }
         let rules = snapshot.rules.iter().zip(&snapshot.rule_resources);
         let rules = rules.map(|((_, rule), resources)| self.figures(rule, resources));
@@ -145,6 +150,21 @@ impl TickLoop {
         for (rule, bans) in store.ban_counts(now) {
             self.bans.insert(rule, bans as u64);
         }
+    }
+
+    /// Logs once if the body of a response with `imitate` differs from real ones: a client could tell them apart.
+    fn compare_imitations(&mut self, snapshot: &Snapshot) {
+        let mut differences = HashMap::new();
+        for (rule, progress) in self.live.process.imitation_progress(snapshot) {
+            let Some(difference) = progress.difference else {
+                continue;
+            };
+            if !self.differences.contains_key(&rule) {
+                warn!(%rule, "a shadow response differs from real ones: {difference}");
+            }
+            differences.insert(rule, difference);
+        }
+        self.differences = differences;
     }
 
     fn figures(&self, rule: &Rule, resources: &RuleResources) -> RuleFigures {

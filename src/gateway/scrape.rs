@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::observe::Metrics;
+use crate::observe::{Metrics, ProcessUsage};
 use crate::process::RunningGateway;
 use crate::snapshot::Snapshot;
 
@@ -14,18 +14,27 @@ impl RunningGateway {
         let snapshot = self.current.load();
         let (store, metrics) = (&self.process.store, &self.process.metrics);
         let now = self.process.clock.now();
-        let keys = store.keys(now);
+        let (keys, bans) = (store.keys(now), store.ban_counts(now));
         for ((_, rule), kit) in snapshot.rules.iter().zip(&snapshot.rule_resources) {
             let own = keys.iter().find(|(slot, _)| *slot == rule.id.slot);
             kit.metrics
                 .keys
                 .set(own.map_or(0, |(_, count)| *count as i64));
+            let active = bans.get(&rule.id).copied().unwrap_or(0);
+            kit.metrics.bans.set(gauge(active));
             if let Some((usage, limiter)) = kit.metrics.usage.as_ref().zip(rule.limiter) {
                 let held = store.usage(rule.id, &limiter, rule.store_mode, now);
                 usage.set(held.count, held.total);
             }
         }
         set_servers(metrics, &snapshot);
+        let progress = self.process.imitation_progress(&snapshot);
+        let ready: Vec<_> = progress
+            .iter()
+            .map(|(rule, own)| (&**rule, own.is_ready))
+            .collect();
+        metrics.set_imitations(&ready);
+        metrics.set_process(&ProcessUsage::read(), self.process.started_at);
         metrics.set_certificates(&ends(&snapshot));
         metrics.set_held(self.process.held.load(Ordering::Relaxed));
         let evictions = store.evictions();

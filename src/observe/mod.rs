@@ -37,8 +37,8 @@ pub mod sink;
 pub use access::{AbortReason, AccessLog, AccessRecord, TunnelSide};
 pub use log::{LogHandle, LogOutput, install_panic_hook};
 pub use metrics::{
-    BodyInspection, HISTOGRAM_BOUNDS, KnownClientResult, ListenerMetrics, MetricCounter, Metrics,
-    ProtocolError, RuleMetrics, RuleUsage, UpstreamMetrics,
+    BodyInspection, ConnectionPhase, HISTOGRAM_BOUNDS, KnownClientResult, ListenerMetrics,
+    MetricCounter, Metrics, ProcessUsage, ProtocolError, RuleMetrics, RuleUsage, UpstreamMetrics,
 };
 pub use redact::Redactor;
 pub use sink::LineSink;

@@ -11,7 +11,7 @@ use crate::facts::{ClientConnection, TlsFacts};
 use crate::listen::{
     self, ClientSocket, ConnectionLimits, ConnectionTimer, HttpVersion, RequestHandler,
 };
-use crate::observe::ProtocolError;
+use crate::observe::{ConnectionPhase, ProtocolError};
 use crate::snapshot::{ListenerConfig, Snapshot};
 use crate::tls::{self, TlsStream, TlsTerminator};
 
@@ -73,6 +73,15 @@ fn admits(core: &CoreState, snapshot: &Snapshot, ip: IpAddr, timer: &ConnectionT
 // === impl ClientStream ===
 
 impl ClientStream {
+    /// Returns what the connection is used for.
+    pub fn phase(&self) -> ConnectionPhase {
+        match self {
+            ClientStream::Plain(_, HttpVersion::Http2)
+            | ClientStream::Tls(_, HttpVersion::Http2) => ConnectionPhase::Http2,
+            _ => ConnectionPhase::Http1,
+        }
+    }
+
     /// Serves requests until the connection ends.
     pub async fn serve<H: RequestHandler>(
         self,

@@ -268,8 +268,11 @@ impl LoggedBody {
         let state = &*self.state;
         let duration = state.core.instant() - state.began;
         state.metrics.request(&self.method, self.status, duration);
+        let process = &state.core.live.process.metrics;
+        process.bytes_in.add(state.meter.bytes.get());
+        process.bytes_out.add(self.sent);
         if let Some(cut) = cut {
-            state.core.live.process.metrics.count_cut(cut);
+            process.count_cut(cut);
         }
         let Some(access) = &state.snapshot.access else {
             return;

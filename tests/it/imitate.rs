@@ -438,3 +438,33 @@ fn every_held_shadow_response_is_released() {
     let held = &gateway.gateway().live().process.held;
     wait_until("nobody is held", || held.load(Ordering::Relaxed) == 0);
 }
+
+#[test]
+fn the_state_of_learning_is_reported() {
+    let gateway = Running::with_origin(busy_origin(), RULES);
+    let ready = "lockgate_imitation_ready{rule=\"quiet\"}";
+    let is = |value: u8| gateway.metrics().contains(&format!("{ready} {value}\n"));
+    assert!(is(0), "{}", gateway.metrics());
+    teach(&gateway, Way::Plain, "GET", "/page");
+    assert!(is(1), "{}", gateway.metrics());
+}
+
+#[test]
+fn a_configured_body_unlike_real_ones_is_reported() {
+    // The rule matches real requests too, and bans one client.
+    let rules = RULES.replace(
+        "mitigate = 'ip.src in {198.51.100.0/24}'",
+        "mitigate = 'http.host ne \"\"'\ncount = 'ip.src in {198.51.100.0/24}'\nkey = [\"ip.src\"]\n\
+         limit = 1\nperiod = \"1h\"\nduration = \"1h\"",
+    );
+    let rules = rules.replace("application/json", "text/html");
+    let gateway = Running::with_origin(busy_origin(), &rules);
+    shadowed(&gateway, Way::Plain, "GET", "/page");
+    teach(&gateway, Way::Plain, "GET", "/page");
+    let live = gateway.gateway().live();
+    wait_until("the rule's own responses are learned", || {
+        let progress = live.process.imitation_progress(&live.current.load());
+        progress[0].1.difference.as_deref()
+            == Some("real responses are application/json, the configured one is text/html")
+    });
+}

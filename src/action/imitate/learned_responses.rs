@@ -2,14 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH};
+use http::header::{ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 
 use super::learned_header::{ENOUGH, LearnedHeader};
 use super::pacing::{PacingHistory, ResponsePacing};
+use super::progress::{BodyFeatures, LearningProgress};
 use super::{Dice, HeadSent, Imitation, SendSchedule};
 use crate::action::RequestInfo;
+use crate::action::template::media_type;
 
 /// The maximum number of header sequences per class.
 const SHAPES: usize = 3;
@@ -23,6 +25,8 @@ const SAMPLED: u32 = 8;
 const ATTENTION: u32 = 128;
 /// After this many responses, the counts are halved.
 const HALF_LIFE: u32 = 1024;
+/// The longest `content-type` that is compared with the configured one, in bytes.
+const LONGEST_TYPE: usize = 128;
 /// The number of different clients that must have received a value before it is repeated.
 pub(super) const ENOUGH_CLIENTS: usize = 10;
 
@@ -39,6 +43,7 @@ pub struct LearnedResponses {
 struct HeadersOfShape {
     shapes: Vec<HeaderOrder>,
     paces: PacingHistory,
+    bodies: BodyFeatures,
     attention: u32,
     dice: Dice,
 }
@@ -87,6 +92,19 @@ impl LearnedResponses {
         pace.filter(|_| known.shapes.iter().any(HeaderOrder::is_known))
     }
 
+    /// Returns how much is learned, and what is known about the bodies.
+    pub(super) fn progress(&self) -> (LearningProgress, BodyFeatures) {
+        let known = &*self.known.lock();
+        let most = known.shapes.iter().max_by_key(|shape| shape.responses);
+        let progress = LearningProgress {
+            responses: most.map_or(0, |shape| shape.responses),
+            clients: most.map_or(0, |shape| shape.clients.count()),
+            is_ready: known.shapes.iter().any(HeaderOrder::is_known),
+            difference: None,
+        };
+        (progress, known.bodies.clone())
+    }
+
     /// Builds the head of a response for that time. `None` if not enough is learned.
     pub fn imitate(&self, request: &RequestInfo<'_>, when: SendSchedule) -> Option<Imitation> {
         let known = &mut *self.known.lock();
@@ -112,6 +130,7 @@ impl LearnedResponses {
 impl HeadersOfShape {
     /// Learns a head. Returns whether enough is learned and nothing is unexpected.
     fn learn(&mut self, sent: &HeadSent) -> bool {
+        self.learn_body(&sent.headers);
         let shape = self.shape_of(&sent.headers);
         let surprise = shape.is_none_or(|shape| shape.learn(sent));
         self.attention = if surprise {
@@ -124,6 +143,21 @@ impl HeadersOfShape {
         }
         let known = self.shapes.iter().any(HeaderOrder::is_known);
         self.attention == 0 && known && self.paces.is_full()
+    }
+
+    fn learn_body(&mut self, headers: &HeaderMap) {
+        let has_no_length = headers.contains_key(CONTENT_ENCODING);
+        let length = headers.get(CONTENT_LENGTH).filter(|_| !has_no_length);
+        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        if let Some(length) = length {
+            self.bodies.add_length(length);
+        }
+        let content_type = headers
+            .get(CONTENT_TYPE)
+            .filter(|value| value.len() <= LONGEST_TYPE);
+        if let Some(content_type) = content_type {
+            self.bodies.media_type = media_type(content_type);
+        }
     }
 
     /// Returns the sequence with these names, which may replace the least common one. `None` while it is too
@@ -228,6 +262,10 @@ impl SeenClients {
     }
 
     pub(super) fn are_enough(&self) -> bool {
-        self.0.len() >= ENOUGH_CLIENTS
+        self.count() >= ENOUGH_CLIENTS
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
     }
 }

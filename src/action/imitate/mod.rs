@@ -8,6 +8,7 @@ mod learned_header;
 mod learned_responses;
 mod pacing;
 mod pattern;
+mod progress;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use siphasher::sip::SipHasher13;
 
 pub use self::learned_responses::LearnedResponses;
 pub use self::pacing::ResponsePacing;
+pub use self::progress::LearningProgress;
 use super::template::media_type;
 use super::{RefusingRule, RequestInfo, ResponseTemplate};
 use crate::body::Body;

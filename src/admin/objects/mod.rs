@@ -19,7 +19,9 @@ pub use mitigation::{
     ClientObject, CommonPartObject, ExemptionObject, KeyPartObject, MitigationObject,
     MitigationPage, RemovedObject, TopKeyObject,
 };
-pub use rule::{CandidateObject, DistributionObject, RuleDetailObject, RuleObject};
+pub use rule::{
+    CandidateObject, DistributionObject, ImitationObject, RuleDetailObject, RuleObject,
+};
 pub use status::{
     AttentionLevel, AttentionObject, CertificateObject, ConfigErrorObject, ConfigObject,
     ConnectionsObject, HeldObject, LastReloadObject, StatusObject, StoreObject,

@@ -40,6 +40,21 @@ pub struct RuleObject {
     pub last_matched: Option<ApiTime>,
     /// `None` without a candidate.
     pub candidate: Option<CandidateObject>,
+    /// `None` if its responses imitate none.
+    pub imitate: Option<ImitationObject>,
+}
+
+/// How much is learned about the real responses that a rule imitates.
+#[derive(Clone, Debug, Serialize)]
+pub struct ImitationObject {
+    /// Whether enough is learned.
+    pub ready: bool,
+    /// The number of observed responses.
+    pub responses: u32,
+    /// The number of clients that received them, up to the number that is needed.
+    pub clients: usize,
+    /// How the configured body differs from real ones. `None` if it does not, or while too little is learned.
+    pub difference: Option<String>,
 }
 
 /// The limiter that a rule tries, with totals.

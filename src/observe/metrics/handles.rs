@@ -35,6 +35,8 @@ pub struct RuleMetrics {
     pub challenges: Option<ChallengeCounters>,
     /// Keys in the store. Updated for each scrape.
     pub keys: Gauge,
+    /// Active bans. Updated for each scrape.
+    pub bans: Gauge,
     /// The units in the only counter of a rule without a key. `None` for other rules.
     pub usage: Option<RuleUsage>,
 }
@@ -73,15 +75,18 @@ pub struct CandidateDivergence {
 /// A listener's counters.
 #[derive(Clone, Debug)]
 pub struct ListenerMetrics {
-    /// Open connections.
-    pub connections: Gauge,
+    /// Open connections, by phase.
+    pub(super) connections: [Gauge; ConnectionPhase::ALL.len()],
     pub(super) requests: Arc<Table>,
     pub(super) duration: Histogram,
 }
 
 /// Counts an open connection until dropped.
 #[derive(Debug)]
-pub struct OpenConnectionGauge(Gauge);
+pub struct OpenConnectionGauge {
+    connections: [Gauge; ConnectionPhase::ALL.len()],
+    phase: ConnectionPhase,
+}
 
 /// The counters of one server of an upstream, updated for each scrape. Each attempt has one of the results
 /// `ok` to `timeout`.
@@ -120,6 +125,18 @@ pub struct ReloadCounters {
     pub(super) success: MetricCounter,
     pub(super) failure: MetricCounter,
     pub(super) last: Gauge,
+}
+
+named! {
+    /// What a client connection is used for.
+    pub enum ConnectionPhase {
+        /// The PROXY header, the TLS handshake or the first bytes are awaited.
+        Opening = "opening",
+        /// HTTP/1.0 or HTTP/1.1.
+        Http1 = "http/1.1",
+        /// HTTP/2.
+        Http2 = "h2",
+    }
 }
 
 named! {
@@ -224,8 +241,12 @@ impl RuleUsage {
 impl ListenerMetrics {
     /// Counts an open connection until the returned value is dropped.
     pub fn open(&self) -> OpenConnectionGauge {
-        self.connections.inc();
-        OpenConnectionGauge(self.connections.clone())
+        let gauge = OpenConnectionGauge {
+            connections: self.connections.clone(),
+            phase: ConnectionPhase::Opening,
+        };
+        gauge.with(Gauge::inc);
+        gauge
     }
 
     /// Counts a finished request.
@@ -249,9 +270,24 @@ impl ListenerMetrics {
 
 // === impl OpenConnectionGauge ===
 
+impl OpenConnectionGauge {
+    /// Counts the connection in another phase from now on.
+    pub fn enter(&mut self, phase: ConnectionPhase) {
+        self.with(Gauge::dec);
+        self.phase = phase;
+        self.with(Gauge::inc);
+    }
+
+    fn with(&self, change: impl Fn(&Gauge) -> i64) {
+        if let Some(gauge) = self.connections.get(self.phase as usize) {
+            change(gauge);
+        }
+    }
+}
+
 impl Drop for OpenConnectionGauge {
     fn drop(&mut self) {
-        self.0.dec();
+        self.with(Gauge::dec);
     }
 }
 

@@ -4,10 +4,11 @@
 //! data from a client.
 
 mod handles;
+mod process_usage;
 mod rule_series;
+mod scraped;
 mod series;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use prometheus_client::encoding::text::encode_registry;
@@ -15,14 +16,16 @@ pub use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 pub use handles::{
-    BodyInspection, CandidateDivergence, ChallengeCounters, HandshakeCounters, KnownClientResult,
-    ListenerMetrics, ProtocolError, ReloadCounters, RuleMetrics, RuleUsage, UpstreamMetrics,
+    BodyInspection, CandidateDivergence, ChallengeCounters, ConnectionPhase, HandshakeCounters,
+    KnownClientResult, ListenerMetrics, ProtocolError, ReloadCounters, RuleMetrics, RuleUsage,
+    UpstreamMetrics,
 };
+pub use process_usage::ProcessUsage;
 pub use series::{HISTOGRAM_BOUNDS, Histogram, MetricCounter, UntypedGauge};
 
 use super::AbortReason;
 use handles::{CLASSES, METHODS};
-use series::MetricFamily;
+use series::{MetricFamily, SecondsCounter};
 
 /// All metrics of the process.
 #[derive(Debug)]
@@ -43,6 +46,10 @@ pub struct Metrics {
     pub challenge_solve: Histogram,
     /// Requests cancelled by a client disconnect although a rule might have counted the response.
     pub uncounted: MetricCounter,
+    /// Bytes of request bodies.
+    pub bytes_in: MetricCounter,
+    /// Bytes of response bodies.
+    pub bytes_out: MetricCounter,
     /// Panics.
     pub panics: MetricCounter,
 }
@@ -70,6 +77,8 @@ families! {
     requests: MetricFamily<MetricCounter>, "requests_total", "Requests with a response";
     duration: Histogram, "request_duration_seconds",
         "Time from the request head to the end of the response";
+    bytes: MetricFamily<MetricCounter>, "bytes_total",
+        "Bytes of request bodies (in) and of response bodies (out)";
     connections: MetricFamily<Gauge>, "connections", "Open client connections";
     tls_handshakes: MetricFamily<MetricCounter>, "tls_handshakes_total", "TLS handshakes by result";
     certificate_not_after: MetricFamily<Gauge>, "certificate_not_after_timestamp_seconds",
@@ -120,6 +129,15 @@ families! {
     config_reloads: MetricFamily<MetricCounter>, "config_reloads_total", "Configuration reloads by result";
     config_last_reload_success: Gauge, "config_last_reload_success",
         "Whether the last reload succeeded";
+    bans: MetricFamily<Gauge>, "bans", "Active bans that this gateway knows, by rule";
+    imitation_ready: MetricFamily<Gauge>, "imitation_ready",
+        "Whether enough is learned for the shadow responses of a rule with imitate";
+    build_info: MetricFamily<Gauge>, "build_info", "1, with the version";
+    process_start: Gauge, "process_start_time_seconds", "When the process started, in seconds since the epoch";
+    process_cpu: SecondsCounter, "process_cpu_seconds_total", "User and system CPU time";
+    process_memory: Gauge, "process_resident_memory_bytes", "Resident memory";
+    process_fds: Gauge, "process_open_fds", "Open file descriptors";
+    process_max_fds: Gauge, "process_max_fds", "The maximum number of open file descriptors";
     log_lines_dropped: MetricCounter, "log_lines_dropped_total",
         "Log lines dropped because a target was too slow";
     panics: MetricCounter, "panics_total",
@@ -156,11 +174,15 @@ impl Metrics {
             other_challenges: families.challenges(""),
             challenge_solve: families.challenge_solve.clone(),
             uncounted: families.uncounted.clone(),
+            bytes_in: families.bytes.series(&[("direction", "in")]),
+            bytes_out: families.bytes.series(&[("direction", "out")]),
             panics: families.panics.clone(),
             registry,
             families,
         };
         metrics.set_evictions(0, 0);
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        metrics.families.build_info.series(&version).set(1);
         metrics
     }
 
@@ -197,7 +219,10 @@ impl Metrics {
         };
         let table = METHODS.map(|method| CLASSES.map(|class| cell(method, class)));
         ListenerMetrics {
-            connections: all.connections.series(&[listener]),
+            connections: ConnectionPhase::ALL.map(|phase| {
+                let labels = [listener, ("protocol", phase.name())];
+                all.connections.series(&labels)
+            }),
             requests: Arc::new(table),
             duration: all.duration.clone(),
         }
@@ -237,72 +262,6 @@ impl Metrics {
         all.upstream_in_flight.keep(&servers);
         all.upstream_healthy.keep(&servers);
         all.upstream_retries.keep(&servers);
-    }
-
-    /// Sets the number of evicted store entries. Called for each scrape.
-    pub fn set_evictions(&self, counters: u64, bans: u64) {
-        let evictions = &self.families.store_evictions;
-        evictions.series(&[("kind", "counter")]).set(counters);
-        evictions.series(&[("kind", "ban")]).set(bans);
-    }
-
-    /// Sets the maximum number of keys in this process. Called for each scrape.
-    pub fn set_max_keys(&self, keys: usize) {
-        let keys = i64::try_from(keys).unwrap_or(i64::MAX);
-        self.families.store_max_keys.set(keys);
-    }
-
-    /// Sets which of `states` the store is in. Called for each scrape.
-    pub fn set_store_state(&self, states: &[&str], current: &str, is_down: bool) {
-        for state in states {
-            let series = self.families.store_state.series(&[("state", state)]);
-            series.set(i64::from(*state == current));
-        }
-        self.families.store_failed_open.set(i64::from(is_down));
-    }
-
-    /// Sets the number of failed calls of one kind. Called for each scrape.
-    pub fn set_store_errors(&self, kind: &str, count: u64) {
-        let series = self.families.store_errors.series(&[("kind", kind)]);
-        series.set(count);
-    }
-
-    /// Sets the histogram of round trips, with the bounds [`HISTOGRAM_BOUNDS`]. Called for each scrape.
-    pub fn set_store_roundtrips(&self, counts: &[u64], sum: std::time::Duration) {
-        self.families.store_roundtrip.set(counts, sum);
-    }
-
-    /// Sets the number of response-phase operations that were dropped. Called for each scrape.
-    pub fn set_settle_dropped(&self, dropped: u64) {
-        self.families.settle_dropped.set(dropped);
-    }
-
-    /// Sets the expiry of each certificate, in seconds since the epoch: listener, name, time. Of several with
-    /// one name, the earliest counts. Called for each scrape.
-    pub fn set_certificates(&self, ends: &[(&str, &str, u64)]) {
-        let mut first = BTreeMap::new();
-        for (listener, name, end) in ends {
-            let known = first.entry([*listener, *name]).or_insert(*end);
-            *known = (*end).min(*known);
-        }
-        let family = &self.families.certificate_not_after;
-        family.keep(&first.keys().copied().collect::<Vec<_>>());
-        for ([listener, name], end) in first {
-            let end = i64::try_from(end).unwrap_or(i64::MAX);
-            let labels = [("listener", listener), ("certificate", name)];
-            family.series(&labels).set(end);
-        }
-    }
-
-    /// Sets the number of held requests. Called for each scrape.
-    pub fn set_held(&self, requests: usize) {
-        let requests = i64::try_from(requests).unwrap_or(i64::MAX);
-        self.families.held_requests.set(requests);
-    }
-
-    /// Sets the number of lost log lines. Called for each scrape.
-    pub fn set_log_lines_dropped(&self, lines: u64) {
-        self.families.log_lines_dropped.set(lines);
     }
 
     /// Returns all series as Prometheus text (version 0.0.4).

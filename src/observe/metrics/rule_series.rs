@@ -26,6 +26,7 @@ impl Metrics {
             }),
             challenges: (action == Action::Challenge.name()).then(|| all.challenges(name)),
             keys: all.store_keys.series(&[rule]),
+            bans: all.bans.series(&[rule]),
             usage: None,
         }
     }
@@ -60,6 +61,7 @@ impl Metrics {
             family.keep(&names);
         }
         all.store_keys.keep(&names);
+        all.bans.keep(&names);
         let names: Vec<[&str; 1]> = names.into_iter().chain([[""]]).collect();
         all.challenges.keep(&names);
     }

@@ -31,6 +31,10 @@ pub struct MetricCounter(Arc<AtomicU64>);
 #[derive(Clone, Debug, Default)]
 pub struct UntypedGauge(Gauge);
 
+/// A time that only increases. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct SecondsCounter(Arc<AtomicU64>);
+
 /// A histogram of durations. Clones share it. The library's histogram locks a mutex for each observation.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram(Arc<Buckets>);
@@ -80,6 +84,30 @@ impl EncodeMetric for MetricCounter {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         // The sample line of a gauge equals that of a counter, without the added suffix.
         encoder.encode_gauge(&self.get())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
+    }
+}
+
+// === impl SecondsCounter ===
+
+impl SecondsCounter {
+    /// Sets the total from a clock elsewhere, in whole milliseconds.
+    pub fn set(&self, total: Duration) {
+        let millis = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
+        self.0.store(millis, Ordering::Relaxed);
+    }
+}
+
+impl TypedMetric for SecondsCounter {
+    const TYPE: MetricType = MetricType::Counter;
+}
+
+impl EncodeMetric for SecondsCounter {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        encoder.encode_gauge(&(self.0.load(Ordering::Relaxed) as f64 / 1e3))
     }
 
     fn metric_type(&self) -> MetricType {

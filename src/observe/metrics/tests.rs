@@ -95,7 +95,12 @@ fn all_series_start_at_zero() {
         r#"store_evictions_total{kind="counter"}"#,
         r#"store_evictions_total{kind="ban"}"#,
         "settle_dropped_total",
-        r#"connections{listener="[::]:8443"}"#,
+        r#"connections{listener="[::]:8443",protocol="opening"}"#,
+        r#"connections{listener="[::]:8443",protocol="http/1.1"}"#,
+        r#"connections{listener="[::]:8443",protocol="h2"}"#,
+        r#"bans{rule="login"}"#,
+        r#"bytes_total{direction="in"}"#,
+        r#"bytes_total{direction="out"}"#,
         r#"requests_total{listener="[::]:8443",method="OTHER",status_class="5xx"}"#,
         r#"request_duration_seconds_bucket{le="+Inf"}"#,
         "request_duration_seconds_sum",
@@ -229,7 +234,8 @@ fn the_usage_of_a_rule_is_untyped() {
 #[test]
 fn series_of_listeners_and_servers_are_added_and_removed() {
     let metrics = Metrics::new();
-    metrics.listener("a").connections.inc();
+    let mut open = metrics.listener("a").open();
+    open.enter(ConnectionPhase::Http2);
     metrics.listener("b");
     let server = metrics.upstream("app", "one");
     server.timeout.inc();
@@ -240,7 +246,15 @@ fn series_of_listeners_and_servers_are_added_and_removed() {
     assert_eq!(count_of(&metrics, "listener=\"b\""), 0);
     assert_eq!(count_of(&metrics, "server=\"two\""), 0);
     assert_eq!(count_of(&metrics, "server=\"one\""), 7);
-    assert_eq!(value(&metrics, r#"connections{listener="a"}"#), Some(1.0));
+    let of = |protocol: &str| {
+        value(
+            &metrics,
+            &format!("connections{{listener=\"a\",protocol=\"{protocol}\"}}"),
+        )
+    };
+    assert_eq!((of("opening"), of("h2")), (Some(0.0), Some(1.0)));
+    drop(open);
+    assert_eq!(of("h2"), Some(0.0));
     let timeout = r#"upstream_requests_total{upstream="app",server="one",result="timeout"}"#;
     assert_eq!(value(&metrics, timeout), Some(1.0));
 }
