@@ -6,13 +6,14 @@ use tokio::task::spawn_blocking;
 
 use super::api_error::ApiError;
 use super::body_members::{BodyMembers, invalid};
+use super::known_keys::{UnknownKey, ban_with_text};
 use super::mitigations::{self, BY_HAND, BanFilter, key_text, listing, refused};
 use super::objects::{ApiTime, RemovedObject};
 use super::query::QueryParameters;
 use super::reply::{ApiReply, ApiResult};
 use super::rules;
 use super::state::AdminState;
-use crate::rules::{BanId, KeyTextError, Rule};
+use crate::rules::{BanId, Rule};
 use crate::snapshot::Snapshot;
 use crate::store::{AdminNote, BanAuthor, BanKey, BanRequest, BanTerms, ListedBan};
 
@@ -113,7 +114,7 @@ async fn key(
         }
         (_, Some(id)) => {
             let known = listing(state).await?;
-            let known = known.by_id(id).map(|known| known.key.clone());
+            let known = known.by_id(id).map(|ban| known.key_text(ban));
             let text = known.or(text.map(str::to_owned)).unwrap_or_default();
             Ok((BanKey::Id(id), text))
         }
@@ -187,14 +188,11 @@ async fn find_key(state: &AdminState, rule: &Rule, text: &str) -> Result<BanKey,
         Err(wrong) => wrong,
     };
     let listing = listing(state).await?;
-    let bans = listing.bans.iter();
-    let of_key = bans.filter(|known| known.ban.rule == rule.id && known.key == text);
-    let ids: Vec<BanId> = of_key.map(|known| known.ban.ban_id).collect();
-    match (ids.as_slice(), wrong) {
-        ([id], _) => Ok(BanKey::Id(*id)),
-        ([], KeyTextError::Hashed(_) | KeyTextError::Cut(_)) => Err(no_ban()),
-        ([], wrong) => Err(invalid("key", wrong)),
-        _ => Err(invalid("key", "several bans have this text; use `id`")),
+    match ban_with_text(&listing, rule, text, wrong) {
+        Ok(known) => Ok(BanKey::Id(known.ban.ban_id)),
+        Err(UnknownKey::Unlisted) => Err(no_ban()),
+        Err(UnknownKey::Invalid(wrong)) => Err(invalid("key", wrong)),
+        Err(UnknownKey::Ambiguous) => Err(invalid("key", "several bans have this text; use `id`")),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The options and the report are those of `lockgate explain`.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
@@ -11,11 +12,15 @@ use tokio::task::spawn_blocking;
 
 use super::api_error::ApiError;
 use super::body_members::{BodyMembers, invalid};
+use super::known_keys::{KnownKeys, UnknownKey};
+use super::mitigations;
 use super::reply::{ApiReply, ApiResult};
 use super::state::AdminState;
 use crate::cli::explain::request::{self, RequestOptions};
 use crate::cli::explain::{json as report, parse};
 use crate::process::RunningGateway;
+use crate::rules::FixedKeys;
+use crate::snapshot::Snapshot;
 use crate::store::StoreHandle;
 
 /// The members of a request.
@@ -37,26 +42,41 @@ const MEMBERS: [&str; 15] = [
     "keys",
 ];
 
+/// The note during an outage of the shared store.
+const FALLEN_BACK: &str =
+    "the shared store does not reply: the counters are those of this gateway alone";
+
 /// Explains the request in `body`.
 pub(super) async fn explain(state: &AdminState, body: &Map<String, Value>) -> ApiResult {
     let options = options(body)?;
-    let live = state.live.clone();
+    let (live, snapshot) = (state.live.clone(), state.snapshot());
+    let keys = fixed_keys(state, &snapshot, BodyMembers(body)).await?;
     // Evaluation can take a while for a large request, and its futures belong to one thread.
-    let explained = spawn_blocking(move || run(&live, &options)).await;
+    let explained = spawn_blocking(move || run(&live, &snapshot, &options, keys)).await;
     let explained = explained.map_err(|_| ApiError::internal())??;
     Ok(ApiReply::json(&explained))
 }
 
-fn run(live: &RunningGateway, options: &RequestOptions) -> Result<Value, ApiError> {
-    let (snapshot, process) = (live.current.load_full(), &live.process);
-    let simulation = request::simulation(options, &snapshot);
-    let (simulation, mut notes) = simulation.map_err(ApiError::invalid)?;
-    notes.extend(request::unused_credentials(options, &snapshot));
-    let store = StoreHandle::read_only(process.store.clone(), process.clock.clone());
-    let runtime = Builder::new_current_thread().build();
+fn run(
+    live: &RunningGateway,
+    snapshot: &Snapshot,
+    options: &RequestOptions,
+    keys: FixedKeys,
+) -> Result<Value, ApiError> {
+    let process = &live.process;
+    let simulation = request::simulation(options, snapshot);
+    let (mut simulation, mut notes) = simulation.map_err(ApiError::invalid)?;
+    notes.extend(request::unused_credentials(options, snapshot));
+    let (store, clock) = (process.store.clone(), process.clock.clone());
+    let store = StoreHandle::read_only(store, clock, keys.clone());
+    simulation.keys = keys;
+    let runtime = Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|_| ApiError::internal())?;
-    let simulated = simulation.run(&snapshot, &store, process.clock.now(), true);
+    let simulated = simulation.run(snapshot, &store, process.clock.now(), true);
     let mut explained = report::report(&runtime.block_on(simulated), &snapshot.redactor);
+    if store.has_fallen_back() {
+        notes.push(FALLEN_BACK.to_owned());
+    }
     if let Some(object) = explained.as_object_mut() {
         let words = request::words(options, &simulation);
         object.insert("request".to_owned(), json!(words));
@@ -65,16 +85,49 @@ fn run(live: &RunningGateway, options: &RequestOptions) -> Result<Value, ApiErro
     Ok(explained)
 }
 
+/// Finds the keys that `keys` names, by rule.
+async fn fixed_keys(
+    state: &AdminState,
+    snapshot: &Snapshot,
+    body: BodyMembers<'_>,
+) -> Result<FixedKeys, ApiError> {
+    let keys = body.object("keys")?.filter(|keys| !keys.is_empty());
+    let Some(keys) = keys else {
+        return Ok(FixedKeys::default());
+    };
+    let listing = mitigations::listing(state).await?;
+    let mut fixed = FixedKeys::default();
+    for (name, text) in keys {
+        let wrong = |wrong: &dyn Display| invalid("keys", format!("rule {name}: {wrong}"));
+        let text = text.as_str().ok_or_else(|| wrong(&"it must be a string"))?;
+        let mut rules = snapshot.rules.iter();
+        let rule = rules.find(|(_, rule)| *rule.name == **name);
+        let (index, rule) =
+            rule.ok_or_else(|| wrong(&"there is no such rule, or it is disabled"))?;
+        if rule.limiter.is_none() {
+            return Err(wrong(&"it has no limit, so it has no keys"));
+        }
+        let known = KnownKeys {
+            state,
+            snapshot,
+            listing: &listing,
+            index,
+            rule,
+        };
+        let key = known.find(text).map_err(|unknown| match unknown {
+            UnknownKey::Unlisted => wrong(&"none of its bans and hottest keys has this text"),
+            UnknownKey::Ambiguous => wrong(&"several keys have this text; use the id of a ban"),
+            UnknownKey::Invalid(error) => wrong(&error),
+        })?;
+        fixed.0.push(key);
+    }
+    Ok(fixed)
+}
+
 /// Reads the options of a request. An absent member and `null` have the default.
 fn options(body: &Map<String, Value>) -> Result<RequestOptions, ApiError> {
     let body = BodyMembers(body);
     body.allow(&MEMBERS)?;
-    let keys = body.object("keys")?;
-    if keys.is_some_and(|keys| !keys.is_empty()) {
-        return Err(ApiError::invalid(
-            "`keys`: no rule has a key with this text",
-        ));
-    }
     let known = body.known()?;
     let age = body.number("age_s")?;
     if age.is_some() && known.is_none() {

@@ -94,6 +94,6 @@ pub(super) fn candidate(rule: &Rule) -> Option<InspectedRule> {
     rule.candidate.as_ref().map(|candidate| InspectedRule {
         id: candidate.id,
         limiter: candidate.limiter,
-        mode: rule.store_mode,
+        mode: rule.store_mode.for_limiter(&candidate.limiter),
     })
 }

@@ -196,6 +196,17 @@ impl BanListing {
         self.bans.iter().find(|known| known.ban.ban_id == id)
     }
 
+    /// Returns the bans of a rule whose key has this text.
+    pub(super) fn with_text(&self, rule: &Rule, text: &str) -> impl Iterator<Item = &KnownBan> {
+        let (rule, bans) = (rule.id, self.bans.iter());
+        bans.filter(move |known| known.ban.rule == rule && known.key == text)
+    }
+
+    /// Returns the readable key of a ban.
+    pub(super) fn key_text(&self, known: &KnownBan) -> String {
+        known.key.clone()
+    }
+
     /// Returns the bans that a filter selects.
     pub(super) fn selected(&self, filter: &BanFilter) -> Vec<&KnownBan> {
         let rules = rules_by_id(&self.snapshot);

@@ -20,6 +20,7 @@ mod exemptions;
 mod explain;
 mod history;
 mod key_views;
+mod known_keys;
 mod mitigations;
 pub mod objects;
 mod openapi;

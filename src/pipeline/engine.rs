@@ -2,13 +2,14 @@
 //!
 //! Live traffic, `explain` and the tests call these functions. No other code repeats their order.
 
+use std::future::Future;
 use std::rc::Rc;
 
 use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::expr::FieldFacts;
 use crate::facts::fields::CLIENT_ADDRESS;
-use crate::rules::{Plan, PlanResult, RuleSet};
+use crate::rules::{FixedKeys, Plan, PlanResult, RuleSet};
 use crate::store::{LeaseGuard, OnSettled, StoreHandle};
 
 /// The rules of one configuration and the store that counts for them.
@@ -46,8 +47,38 @@ impl Engine<'_> {
     /// Decides a request. `evaluation` and `decision` must be empty; they are filled in place, because moving
     /// them would cost more than filling them.
     #[inline]
-    pub async fn decide(
+    pub fn decide<'a>(
+        &'a self,
+        facts: &'a dyn FieldFacts,
+        now: Timestamp,
+        evaluation: &'a mut Evaluation,
+        decision: &'a mut Decision,
+    ) -> impl Future<Output = ()> + 'a {
+        let plan = |plan: &mut Plan| self.rules.plan_into(facts, plan);
+        self.decide_planned(plan, facts, now, evaluation, decision)
+    }
+
+    /// Decides a request as [`Engine::decide`] does, with `keys` in place of its own.
+    pub fn decide_with_keys<'a>(
+        &'a self,
+        keys: &'a FixedKeys,
+        facts: &'a dyn FieldFacts,
+        now: Timestamp,
+        evaluation: &'a mut Evaluation,
+        decision: &'a mut Decision,
+    ) -> impl Future<Output = ()> + 'a {
+        let plan = |plan: &mut Plan| {
+            self.rules.plan_into(facts, plan);
+            self.rules.fix_request_keys(keys, facts, plan);
+        };
+        self.decide_planned(plan, facts, now, evaluation, decision)
+    }
+
+    /// Decides a request whose plan `write_plan` writes.
+    #[inline]
+    async fn decide_planned(
         &self,
+        write_plan: impl FnOnce(&mut Plan),
         facts: &dyn FieldFacts,
         now: Timestamp,
         evaluation: &mut Evaluation,
@@ -61,7 +92,7 @@ impl Engine<'_> {
         if self.is_exempt(facts, now) {
             return decision.exempt(now);
         }
-        self.rules.plan_into(facts, plan);
+        write_plan(plan);
         if self.rules.takes_leases() {
             plan.lease = self.store.next_lease();
             *leases = plan.leases().map(|held| self.store.hold(held));
@@ -98,6 +129,38 @@ impl Engine<'_> {
         decision: &mut Decision,
         on_settled: impl FnOnce() -> OnSettled,
     ) -> bool {
+        let (facts, unreached) = (response.facts, decision.settle_before);
+        let plan = |plan: &mut Plan| self.rules.settle_into(facts, unreached, plan);
+        self.settle_planned(plan, response, settlement, decision, on_settled)
+    }
+
+    /// Settles as [`Engine::settle`] does, with `keys` in place of those of the request.
+    pub fn settle_with_keys(
+        &self,
+        keys: &FixedKeys,
+        response: &ResponsePhase<'_>,
+        settlement: &mut Evaluation,
+        decision: &mut Decision,
+        on_settled: impl FnOnce() -> OnSettled,
+    ) -> bool {
+        let (facts, unreached) = (response.facts, decision.settle_before);
+        let plan = |plan: &mut Plan| {
+            self.rules.settle_into(facts, unreached, plan);
+            self.rules.fix_response_keys(keys, facts, unreached, plan);
+        };
+        self.settle_planned(plan, response, settlement, decision, on_settled)
+    }
+
+    /// Settles a response whose plan `write_plan` writes.
+    #[inline]
+    fn settle_planned(
+        &self,
+        write_plan: impl FnOnce(&mut Plan),
+        response: &ResponsePhase<'_>,
+        settlement: &mut Evaluation,
+        decision: &mut Decision,
+        on_settled: impl FnOnce() -> OnSettled,
+    ) -> bool {
         let facts = response.facts;
         if !response.countable {
             if decision.verdict.poses_as_origin() {
@@ -106,7 +169,7 @@ impl Engine<'_> {
             return false;
         }
         let Evaluation { plan, result, .. } = settlement;
-        self.rules.settle_into(facts, decision.settle_before, plan);
+        write_plan(plan);
         self.rules.add_response_phase(decision, plan);
         !plan.steps.is_empty() && self.store.settle(plan, response.now, result, on_settled)
     }

@@ -3,6 +3,7 @@
 
 mod client;
 mod outcome;
+mod phases;
 
 pub use client::SimulatedClient;
 pub use outcome::SimulatedOutcome;
@@ -35,9 +36,10 @@ use crate::decision::{Decision, Verdict};
 use crate::facts::{
     ClientConnection, InspectedBody, MalformedRequest, RequestFacts, RequestHead, ResponseFacts,
 };
+use crate::rules::FixedKeys;
 use crate::rules::trace::{self, RequestPass, RuleTrace};
 use crate::snapshot::{RouteTarget, Snapshot};
-use crate::store::{OnSettled, StoreHandle};
+use crate::store::StoreHandle;
 
 /// The id of a simulated request.
 const ID: &str = "00000000000000000000000000000000";
@@ -66,6 +68,8 @@ pub struct Simulation {
     pub known: Option<SimulatedClient>,
     /// Whether the client has a clearance.
     pub has_clearance: bool,
+    /// The keys of rules that replace those of the request.
+    pub keys: FixedKeys,
 }
 
 /// The result of a simulation.
@@ -149,7 +153,7 @@ impl Simulation {
         (facts, route): (&RequestFacts<'_>, Option<Route<'_>>),
         detail: bool,
     ) -> SimulationReport {
-        let (evaluation, mut decision) = decide(snapshot, &engine, info, facts).await;
+        let (evaluation, mut decision) = self.decide(snapshot, &engine, info, facts).await;
         let target = snapshot.leads(decision.verdict, route.map(|(_, route)| route));
         let (handled, refused) = self.respond(snapshot, info, facts, target, decision.verdict);
 
@@ -166,7 +170,8 @@ impl Simulation {
                 countable,
                 now: info.now,
             };
-            engine.settle(&phase, &mut settlement, &mut decision, ignore_settled);
+            self.settle(&engine, &phase, &mut settlement, &mut decision)
+                .await;
         }
         let pass = RequestPass {
             rules: &snapshot.rules,
@@ -175,6 +180,7 @@ impl Simulation {
                 Some(view) if countable => view,
                 _ => facts,
             },
+            keys: &self.keys,
             now: info.now,
             planned: (&evaluation.plan, &evaluation.result),
             decision: &decision,
@@ -326,31 +332,6 @@ impl Simulation {
             rules: with_disabled(snapshot, trace::unreached(&snapshot.rules, why)),
         }
     }
-}
-
-/// Ignores the result of a settlement that the store applies later.
-fn ignore_settled() -> OnSettled {
-    Box::new(|_, _| {})
-}
-
-/// Decides a request and releases its leases.
-async fn decide(
-    snapshot: &Snapshot,
-    engine: &Engine<'_>,
-    info: &RequestInfo<'_>,
-    facts: &RequestFacts<'_>,
-) -> (Evaluation, Decision) {
-    let mut evaluation = Evaluation::default();
-    let mut decision = Decision {
-        blocks_shadows: info.is_grpc(),
-        blocks_challenges: challenge::is_unsolvable(snapshot, info, facts),
-        ..Decision::default()
-    };
-    engine
-        .decide(facts, info.now, &mut evaluation, &mut decision)
-        .await;
-    evaluation.leases = None;
-    (evaluation, decision)
 }
 
 /// Returns the fields of a response that rules can read. The size of a simulated response is unknown.

@@ -296,7 +296,7 @@ impl Plan {
         context: &EvalContext<'_>,
     ) -> bool {
         if !compiled.is_plain {
-            return self.push_computed(compiled, op, mitigates, context);
+            return self.push_computed(compiled, op, mitigates, None, context);
         }
         let Some(key) = self.write(compiled, op, context) else {
             return false;
@@ -331,13 +331,15 @@ impl Plan {
         Some(start as u32..self.keys.len() as u32)
     }
 
-    /// [`Plan::push`] of a step with a computed cost, a jittered limit or a candidate, or of a challenge.
+    /// [`Plan::push`] of a step with a computed cost, a jittered limit or a candidate, of a challenge, or with a key that
+    /// is not that of the request.
     #[inline(never)]
-    fn push_computed(
+    pub(super) fn push_computed(
         &mut self,
         compiled: &CompiledRule,
         op: StepOp,
         mitigates: bool,
+        fixed_key: Option<&[u8]>,
         context: &EvalContext<'_>,
     ) -> bool {
         let (rule, facts) = (&compiled.rule, context.facts());
@@ -349,7 +351,11 @@ impl Plan {
         let Some(cost) = cost else {
             return false;
         };
-        let Some(key) = self.write(compiled, op, context) else {
+        let written = match fixed_key {
+            Some(key) => Some(self.append_key(key)),
+            None => self.write(compiled, op, context),
+        };
+        let Some(key) = written else {
             return false;
         };
         let mut step = compiled.step(key, op, mitigates);

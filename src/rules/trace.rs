@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub use self::condition::{TracedCondition, TracedValue};
 use self::encounter::{RuleEncounter, TracedStatus};
-use super::{MissingPart, Plan, PlanResult, Rule, RuleScope, RuleSet, Step, StepResult};
+use super::{FixedKeys, MissingPart, Plan, PlanResult, Rule, RuleScope, RuleSet, Step, StepResult};
 use crate::clock::Timestamp;
 use crate::decision::{Action, Decision, RuleIndex};
 use crate::expr::{EvalContext, ExprEnv, FieldFacts, FieldId, NamedLists, Predicate};
@@ -28,6 +28,8 @@ pub struct RequestPass<'a> {
     pub lists: &'a NamedLists,
     /// The facts that the rules read, with the response if it is one that counts.
     pub facts: &'a dyn FieldFacts,
+    /// The keys that replace those of the request.
+    pub keys: &'a FixedKeys,
     /// The time of the request.
     pub now: Timestamp,
     /// The plan and the store's result.
@@ -62,7 +64,7 @@ pub struct RuleTrace {
     /// The key as logs show it. `None` if the rule has no counter.
     pub key: Option<String>,
     /// The key parts, as written and as counted. `None` if the part is missing.
-    pub key_parts: Vec<(String, Option<String>)>,
+    pub key_parts: KeyParts,
     /// The units used, at most [`RuleTrace::capacity`]. `None` if the counter was not read or the key is banned.
     pub value: Option<u64>,
     /// The limit of this key, after jitter. `None` if the rule has no limit.
@@ -92,6 +94,9 @@ pub struct RuleTrace {
     /// The parts of the expressions, under `count` and `mitigate`, or `both` if they are one.
     pub conditions: Vec<(&'static str, TracedCondition)>,
 }
+
+/// Key parts, as written and as counted. `None` if the part is missing.
+type KeyParts = Vec<(String, Option<String>)>;
 
 /// The share of a rule with a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -247,17 +252,7 @@ impl RequestPass<'_> {
         } else {
             Vec::new()
         };
-        let hash = |bytes: &[u8]| self.secrets.hash(bytes);
-        let counter = rule.limiter.is_some();
-        let parts = if counter {
-            rule.key.parts(self.facts, &hash)
-        } else {
-            Vec::new()
-        };
-        let shown = parts
-            .iter()
-            .map(|(_, value)| value.as_deref().unwrap_or("-"));
-        let key = counter.then(|| shown.collect::<Vec<_>>().join(" "));
+        let (key, key_parts) = self.key(index, rule).unzip();
         let limiter = met.limiter();
         let limit = limiter.map(|limiter| limiter.limit);
         let own = rule.limiter.map(|limiter| limiter.limit);
@@ -281,10 +276,27 @@ impl RequestPass<'_> {
             candidate: met.candidate_trace(),
             why: reason::why(&met, &conditions),
             conditions,
-            key_parts: (parts.into_iter())
-                .map(|(text, value)| (text.to_owned(), value))
-                .collect(),
+            key_parts: key_parts.unwrap_or_default(),
         }
+    }
+
+    /// Returns the key as logs show it, and its parts. `None` if the rule has no counter.
+    fn key(&self, index: RuleIndex, rule: &Rule) -> Option<(String, KeyParts)> {
+        rule.limiter?;
+        if let Some(fixed) = self.keys.of(index) {
+            let parts = rule.key.shown_parts(&fixed.text).into_iter();
+            let parts = parts.map(|part| (part.field.to_owned(), part.value));
+            return Some((fixed.text.clone(), parts.collect()));
+        }
+        let hash = |bytes: &[u8]| self.secrets.hash(bytes);
+        let parts = rule.key.parts(self.facts, &hash);
+        let shown = parts
+            .iter()
+            .map(|(_, value)| value.as_deref().unwrap_or("-"));
+        let key = shown.collect::<Vec<_>>().join(" ");
+        let parts = parts.into_iter();
+        let parts = parts.map(|(text, value)| (text.to_owned(), value));
+        Some((key, parts.collect()))
     }
 
     fn encounter<'a>(&'a self, index: RuleIndex, rule: &'a Rule) -> RuleEncounter<'a> {
@@ -309,7 +321,9 @@ impl RequestPass<'_> {
             counts,
             own: traced(false),
             candidate: traced(true),
-            missing_part: self.missing_part(rule).filter(|_| concerns),
+            missing_part: self
+                .missing_part(rule)
+                .filter(|_| concerns && self.keys.of(index).is_none()),
             ended_by: self.rule_that_ended(index),
             decision: self.decision,
             now: self.now,

@@ -15,13 +15,14 @@ use ipnet::IpNet;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
+use super::peek::PlanReading;
 use super::{
     AdminError, AppliedChange, BanKey, BanRequest, ChangeScope, ExemptionEntry, FillLevels,
     InspectedRule, KeyUsage, ListedBan, Store, StoreHandle,
 };
 use crate::clock::{Clock, Timestamp};
 use crate::rules::BanId;
-use crate::rules::plan::RuleId;
+use crate::rules::plan::{Plan, RuleId};
 
 #[cfg(test)]
 mod tests;
@@ -159,6 +160,19 @@ impl StoreAdmin {
             Box::pin(async move { core.peek(&rule, &keys).await })
         })
         .await
+    }
+
+    /// See [`StoreHandle::read_plan`].
+    pub(super) async fn read_plan(&self, plan: Plan) -> Result<PlanReading, AdminError> {
+        self.run(LONGEST_COMMAND, move |core| {
+            Box::pin(async move { core.read_plan(&plan).await })
+        })
+        .await
+    }
+
+    /// The store.
+    pub(super) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// See [`Store::fill_levels`].

@@ -20,12 +20,14 @@ pub use self::leases::LeaseGuard;
 use self::leases::RenewedLeases;
 use super::fleet::{AsyncCounters, FleetSync};
 use super::index_queue::{FailedChanges, IndexChange};
+use super::plan_reader::PlanReader;
 use super::redis::RedisLink;
 use super::shared_plan::{self, SharedPlan};
-use super::{Remote, Store, StoreError};
+use super::{Remote, Store, StoreAdmin, StoreError};
 use crate::clock::{Clock, Timestamp};
 use crate::decision::RuleIndex;
 use crate::limit::concurrency::{LEASE_RENEWAL, LeaseId};
+use crate::rules::FixedKeys;
 use crate::rules::plan::{HeldLeases, Plan, PlanResult};
 
 mod leases;
@@ -50,8 +52,8 @@ pub struct StoreHandle {
     random: Cell<u64>,
     /// Whether this core exchanges reports and events with the fleet.
     runs_sync: Cell<bool>,
-    /// Whether the handle only peeks at counters.
-    is_read_only: bool,
+    /// Reads counters instead of charging them. `None` for the handle of a core.
+    reader: Option<PlanReader>,
     /// Changes of the index of bans to try again.
     pub(super) failed_changes: FailedChanges,
 }
@@ -78,12 +80,21 @@ impl StoreHandle {
         Rc::new(Self::with_link(store, clock, link))
     }
 
-    /// A handle that applies plans to the counters of this process without changing them.
-    pub fn read_only(store: Arc<Store>, clock: Clock) -> Rc<Self> {
+    /// A handle that applies plans without changing anything, on any thread of the process. A core reads the shared store
+    /// for it. `keys` are those of the plans that a person has set.
+    pub fn read_only(store: Arc<Store>, clock: Clock, keys: FixedKeys) -> Rc<Self> {
+        let admin = StoreAdmin::new(store.clone(), clock.clone());
         Rc::new(Self {
-            is_read_only: true,
+            reader: Some(PlanReader::new(admin, keys)),
             ..Self::with_link(store, clock, None)
         })
+    }
+
+    /// Whether a read-only handle has read the counters of this process, because the shared store does not reply.
+    pub fn has_fallen_back(&self) -> bool {
+        self.reader
+            .as_ref()
+            .is_some_and(PlanReader::has_fallen_back)
     }
 
     fn with_link(store: Arc<Store>, clock: Clock, link: Option<RedisLink>) -> Self {
@@ -97,7 +108,7 @@ impl StoreHandle {
             next_lease: Cell::new(getrandom::u64().unwrap_or_default()),
             random: Cell::new(getrandom::u64().unwrap_or_default() | 1),
             runs_sync: Cell::new(false),
-            is_read_only: false,
+            reader: None,
             failed_changes: FailedChanges::default(),
         }
     }
@@ -126,9 +137,9 @@ impl StoreHandle {
         now: Timestamp,
         result: &mut PlanResult,
     ) -> Option<RuleIndex> {
-        if self.is_read_only {
-            self.store.local().peek_plan(plan, now, result);
-            return None;
+        if let Some(reader) = &self.reader {
+            // Boxed, so that the requests of clients have no room for it.
+            return Box::pin(reader.read(plan, now, result)).await;
         }
         if self.store.is_local() || !plan.needs_store() {
             self.store.local().apply(plan, now, result);
@@ -206,8 +217,16 @@ impl StoreHandle {
         }
     }
 
+    /// Reads what [`StoreHandle::settle`] would find, if the handle is read-only. Otherwise it does nothing.
+    pub async fn read_settlement(&self, plan: &mut Plan, now: Timestamp, result: &mut PlanResult) {
+        if let Some(reader) = &self.reader {
+            _ = reader.read(plan, now, result).await;
+        }
+    }
+
     /// Counts a response. If no call is needed, the function writes to `result` and returns `true`. Otherwise, a copy of
-    /// `plan` is queued, the callback that `on_settled` creates receives the result, and the function returns `false`.
+    /// `plan` is queued, the callback that `on_settled` creates receives the result, and the function returns `false`. A
+    /// read-only handle does nothing and returns `false`.
     pub fn settle(
         &self,
         plan: &mut Plan,
@@ -215,9 +234,8 @@ impl StoreHandle {
         result: &mut PlanResult,
         on_settled: impl FnOnce() -> OnSettled,
     ) -> bool {
-        if self.is_read_only {
-            self.store.local().peek_plan(plan, now, result);
-            return true;
+        if self.reader.is_some() {
+            return false;
         }
         if self.store.is_local() {
             self.store.local().apply(plan, now, result);

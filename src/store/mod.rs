@@ -32,6 +32,7 @@ mod listed_ban;
 pub mod memory;
 mod peek;
 pub mod persist;
+mod plan_reader;
 pub mod redis;
 mod shared_plan;
 mod store_error;

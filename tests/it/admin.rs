@@ -5,6 +5,7 @@ mod bans;
 mod commands;
 mod docs;
 mod endpoints;
+mod explain;
 mod figures;
 mod many_bans;
 mod streams;

@@ -9,6 +9,7 @@ mod clearances;
 mod clock_jumps;
 mod cluster;
 mod credentials;
+mod explain;
 mod fake_server;
 mod fleet_gateway;
 mod login_attack;

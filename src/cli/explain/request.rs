@@ -18,7 +18,7 @@ use crate::facts::{
     ClientConnection, HelloFacts, MalformedRequest, TlsFacts, fields, version_name,
 };
 use crate::pipeline::simulate::{SimulatedClient, Simulation};
-use crate::rules::Rule;
+use crate::rules::{FixedKeys, Rule};
 use crate::snapshot::{ListenerConfig, Snapshot};
 
 /// The simulated request and the response of its origin server.
@@ -125,6 +125,7 @@ pub fn simulation(
             age: args.age.unwrap_or_default(),
         }),
         has_clearance: args.clearance,
+        keys: FixedKeys::default(),
     };
     Ok((simulation, notes))
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::key_hits::KeyHits;
+use super::key_hits::{KeyHits, MAX_KEY};
 use crate::rules::RuleId;
 
 /// The number of keys in the summary of a rule.
@@ -102,6 +102,15 @@ impl HotKeys {
     /// Removes the keys of all rules except `rules`.
     pub(super) fn keep_rules(&mut self, rules: &[RuleId]) {
         self.rules.retain(|rule, _| rules.contains(rule));
+    }
+}
+
+// === impl HotKey ===
+
+impl HotKey {
+    /// Whether the bytes are those of the whole key.
+    pub fn is_complete(&self) -> bool {
+        self.key.len() < MAX_KEY
     }
 }
 

@@ -17,7 +17,7 @@ const MAX_HITS: usize = 16_384;
 /// The maximum number of bytes of keys in one batch.
 const MAX_BYTES: usize = 1 << 20;
 /// The maximum length of a recorded key. A longer one is cut, and then stands for all keys with this start.
-const MAX_KEY: usize = 1024;
+pub(super) const MAX_KEY: usize = 1024;
 /// The number of sample requests that a core records per second.
 const SAMPLES: u32 = 16;
 

@@ -5,7 +5,7 @@ mod amounts;
 use std::time::Duration;
 
 use super::super::trace::{RequestPass, RuleTrace, SecretValues, unreached};
-use super::super::{KeyStatus, MissingPart, Plan, PlanResult, Rule, RuleSet};
+use super::super::{FixedKeys, KeyStatus, MissingPart, Plan, PlanResult, Rule, RuleSet};
 use super::deciding::{banned, found_for, over, within};
 use super::{Ask, NOW, answered, key, rule, same, separate, set};
 use crate::decision::Action;
@@ -43,6 +43,7 @@ fn traces(
                 rules,
                 lists: &NamedLists::default(),
                 facts,
+                keys: &FixedKeys::default(),
                 now: NOW,
                 planned: (&plan, &result),
                 decision: &decision,

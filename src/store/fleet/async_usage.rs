@@ -5,7 +5,18 @@ use crate::clock::Timestamp;
 use crate::limit::{ChargeUnits, Limiter};
 use crate::rules::plan::RuleId;
 use crate::store::FillLevels;
+use crate::store::async_mode::KeyState;
+use crate::store::fleet::key_table::KeyNews;
 use crate::store::redis::FleetKey;
+
+/// What a node knows of a key in async mode.
+#[derive(Clone, Debug)]
+pub(in crate::store) enum KnownKey {
+    /// It is banned until this time.
+    Banned(Timestamp),
+    /// A copy of its counter.
+    Counted(KeyState),
+}
 
 // === impl AsyncCounters ===
 
@@ -20,6 +31,30 @@ impl AsyncCounters {
         let mut table = self.shard(key).lock();
         let entry = table.get(key);
         entry.map_or_else(ChargeUnits::default, |entry| entry.state.held(limiter, now))
+    }
+
+    /// Returns what this node knows of a key, with the events that concern it. Nothing is changed.
+    pub(in crate::store) fn known_key(
+        &self,
+        key: FleetKey,
+        limiter: &Limiter,
+        now: Timestamp,
+    ) -> KnownKey {
+        let mut table = self.shard(key).lock();
+        let entry = table.get(key);
+        let known = entry.map(|entry| (entry.state.clone(), entry.news.as_deref().cloned()));
+        drop(table);
+        match known {
+            None => KnownKey::Counted(KeyState::new(limiter)),
+            Some((_, Some(KeyNews::Banned(ban)))) if ban.until > now => KnownKey::Banned(ban.until),
+            Some((_, Some(KeyNews::Banned(_)))) => KnownKey::Counted(KeyState::new(limiter)),
+            Some((mut state, Some(KeyNews::Exhausted(view)))) => {
+                let at = view.at;
+                state.learn(limiter, at, view);
+                KnownKey::Counted(state)
+            }
+            Some((state, None)) => KnownKey::Counted(state),
+        }
     }
 
     /// Calls `count` with the small number of each key's rule.

@@ -77,7 +77,7 @@ impl StoreHandle {
         let Some(leases) = self.leases.borrow_mut().try_remove(key) else {
             return;
         };
-        if self.is_read_only {
+        if self.reader.is_some() {
             return;
         }
         // With a remote store, leases are local if a rule fell back to the counters of this process.

@@ -15,23 +15,6 @@ impl MemoryStore {
     /// Runs the steps of `plan` in order until one ends evaluation, then peeks at the later steps that request it. Adds
     /// the results to `result`, which is empty.
     pub fn apply(&self, plan: &Plan, now: Timestamp, result: &mut PlanResult) {
-        self.run_plan(plan, now, result, |op| op);
-    }
-
-    /// Adds the results that [`MemoryStore::apply`] would add, and changes no counter and no ban.
-    pub fn peek_plan(&self, plan: &Plan, now: Timestamp, result: &mut PlanResult) {
-        self.run_plan(plan, now, result, StepOp::without_charge);
-    }
-
-    /// Runs each step with the operation that `weaken` returns for its own.
-    #[inline(always)]
-    fn run_plan(
-        &self,
-        plan: &Plan,
-        now: Timestamp,
-        result: &mut PlanResult,
-        weaken: impl Fn(StepOp) -> StepOp,
-    ) {
         result.at = now;
         for (index, step) in plan.steps.iter().enumerate() {
             let run = StepRun {
@@ -39,7 +22,7 @@ impl MemoryStore {
                 plan,
                 index: index as u16,
                 step,
-                op: weaken(step.op),
+                op: step.op,
                 now,
             };
             let within = self.execute(run, result);

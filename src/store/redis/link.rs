@@ -42,6 +42,7 @@ mod admin;
 mod by_key;
 mod cluster_nodes;
 mod failures;
+mod records;
 mod supervisor;
 mod sync;
 

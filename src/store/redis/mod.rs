@@ -18,6 +18,7 @@ use crate::rules::plan::{Plan, PlanResult};
 pub mod address;
 mod ban_index;
 mod connector;
+mod counter_record;
 mod decode;
 mod encode;
 pub mod health;
@@ -29,6 +30,7 @@ mod slot_owners;
 mod sync_call;
 mod sync_reply;
 
+pub(super) use counter_record::KeyRecord;
 pub(super) use key_names::{FleetKey, NameHash};
 pub(super) use link::RedisLink;
 pub(super) use sync_call::{

@@ -264,7 +264,7 @@ impl<'a> ByteReader<'a> {
 }
 
 /// Reads the record of a counter, which starts with its algorithm (limiters.lua). `None` if it is no such record.
-fn counter_of(record: &[u8]) -> Option<Counter> {
+pub(super) fn counter_of(record: &[u8]) -> Option<Counter> {
     let mut record = ByteReader(record);
     let counter = match record.byte()? {
         1 => Counter::of_sliding_window(record.number(6)?, record.word()?, record.word()?),

@@ -19,6 +19,7 @@ use lockgate::facts::{ClientConnection, HelloFacts, TlsFacts};
 use lockgate::observe::LogHandle;
 use lockgate::pipeline::simulate::Simulation;
 use lockgate::process::ProcessState;
+use lockgate::rules::FixedKeys;
 use lockgate::snapshot::Snapshot;
 use lockgate::store::{StoreBounds, StoreHandle};
 
@@ -224,6 +225,7 @@ impl Visitor {
             response_headers: HeaderMap::new(),
             known: None,
             has_clearance: false,
+            keys: FixedKeys::default(),
         }
     }
 }

@@ -1,0 +1,134 @@
+//! `POST /api/explain`: live counters are read, keys can be set, and nothing is counted.
+
+use serde_json::{Value, json};
+
+use super::{Operated, WATCHED, json as body, list};
+use crate::harness::{Answer, wait_until};
+
+/// A rule whose key is secret, and missing in most requests.
+const SECRET: &str = r#"
+[[rules]]
+name = "token"
+mitigate = 'http.request.uri.path eq "/token"'
+key = ['http.request.headers["authorization"]']
+missing = "skip"
+limit = 3
+period = "1h"
+[[rules]]
+name = "answers"
+count = 'http.response.code eq 200'
+mitigate = 'http.request.uri.path eq "/session"'
+key = ['http.request.cookies["sid"]']
+limit = 5
+period = "1h"
+"#;
+
+fn explain(gateway: &Operated, url: &str, keys: &Value) -> Answer {
+    let request = json!({"method": "GET", "url": url, "ip": "198.51.100.1", "keys": keys});
+    let post = gateway.admin().post("/api/explain");
+    post.json(&request.to_string()).send()
+}
+
+/// What the explanation of a request with these keys says about a rule.
+#[track_caller]
+fn rule(gateway: &Operated, name: &str, keys: &Value) -> Value {
+    let explained = explain(gateway, &format!("/{name}"), keys);
+    assert_eq!(explained.status, 200, "{}", explained.text());
+    let explained = body(&explained);
+    let rules = list(&explained["rules"]).iter();
+    rules
+        .clone()
+        .find(|rule| rule["name"] == name)
+        .unwrap()
+        .clone()
+}
+
+/// The text of the hottest key of a rule.
+fn hottest(gateway: &Operated, name: &str) -> String {
+    let path = format!("/api/rules/{name}/top");
+    wait_until("the key is known", || {
+        !list(&gateway.read(&path)).is_empty()
+    });
+    let key = gateway.read(&path)[0]["key"].clone();
+    key.as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_hashed_key_is_explained_with_its_counter() {
+    let gateway = Operated::run(&format!("{WATCHED}{SECRET}"));
+    let client = gateway.client();
+    let client = client.header("authorization", "Bearer s3cret");
+    client.clone().get("/token").times(2).all_are(200);
+    let key = hottest(&gateway, "token");
+    assert!(key.starts_with("h:"), "{key}");
+    assert_eq!(rule(&gateway, "token", &json!({}))["verdict"], "skip");
+    for _ in 0..3 {
+        let token = rule(&gateway, "token", &json!({"token": key}));
+        assert_eq!(
+            (&token["value"], &token["remaining"], &token["key"]),
+            (&json!(2), &json!(1), &json!(key))
+        );
+        assert_eq!(token["verdict"], "counted");
+        assert_eq!(token["key_parts"][0]["value"], key);
+    }
+    client.clone().get("/token").times(1).all_are(200);
+    client.clone().get("/token").times(1).all_are(429);
+    let token = rule(&gateway, "token", &json!({"token": key}));
+    assert_eq!(token["verdict"], "block");
+    // The key of another rule stays that of the request.
+    assert_eq!(
+        rule(&gateway, "session", &json!({"token": key}))["key"],
+        "-"
+    );
+}
+
+#[test]
+fn a_hashed_key_is_explained_with_its_ban() {
+    let gateway = Operated::run(&format!("{WATCHED}{SECRET}"));
+    let client = gateway.client().header("cookie", "sid=s3cret");
+    client.get("/session").times(2).last_is(429);
+    let ban = gateway.read("/api/mitigations")["items"][0].clone();
+    for key in [&ban["key"], &ban["id"]] {
+        let session = rule(&gateway, "session", &json!({"session": key}));
+        assert_eq!(session["verdict"], "block", "{session}");
+        assert_eq!(session["key"], ban["key"]);
+        assert!(session["banned_for_ms"].as_u64() > Some(500_000));
+    }
+    // A rule that counts responses: the first request was forwarded.
+    let key = &ban["key"];
+    let explained = body(&explain(
+        &gateway,
+        "/other",
+        &json!({"answers": ban["key"]}),
+    ));
+    let rules = list(&explained["rules"]);
+    let answers = rules.iter().find(|rule| rule["name"] == "answers").unwrap();
+    assert_eq!(
+        (&answers["key"], &answers["verdict"]),
+        (key, &json!("counted"))
+    );
+}
+
+#[test]
+fn unknown_keys_are_refused() {
+    let gateway = Operated::run(&format!("{WATCHED}{SECRET}"));
+    let unlisted = "none of its bans and hottest keys has this text";
+    for (keys, message) in [
+        (
+            json!({"nothing": "h:0"}),
+            "`keys`: rule nothing: there is no such rule",
+        ),
+        (json!({"denied": "x"}), "it has no limit"),
+        (json!({"token": 1}), "it must be a string"),
+        (json!({"token": "h:0123456789abcdef"}), unlisted),
+        (json!({"share": "198.51.100.1 \"a\"…"}), unlisted),
+        (json!({"scan": "nobody"}), "ip.src must be an address"),
+        (json!({"scan": "::1 x"}), "the key has 2 parts"),
+    ] {
+        let answer = explain(&gateway, "/token", &keys);
+        assert_eq!(answer.status, 422, "{keys}");
+        assert!(answer.text().contains(message), "{}", answer.text());
+    }
+    let scan = rule(&gateway, "scan", &json!({"scan": "203.0.113.7"}));
+    assert_eq!(scan["key"], "203.0.113.7");
+}
