@@ -1,11 +1,11 @@
-//! The attempts per second and the share of errors of each server over the last ten seconds.
+//! The attempts per second, the share of errors and the latency of each server over the last ten seconds.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::upstream::ServerFigures;
+use crate::upstream::{LATENCY_BOUNDS, ServerFigures, p99};
 
 /// The window of a rate.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -23,6 +23,8 @@ struct RateSample {
     at: Instant,
     attempts: u64,
     errors: u64,
+    /// The responses in each bucket of latencies.
+    latencies: [u64; LATENCY_BOUNDS.len() + 1],
 }
 
 /// The recent rates of a server.
@@ -32,6 +34,8 @@ pub struct ServerRate {
     pub requests_per_s: f64,
     /// The share of attempts without a response, 0 to 1.
     pub error_ratio: f64,
+    /// The 99th percentile of the time until the response head, in milliseconds. `None` without responses.
+    pub p99_ms: Option<f64>,
 }
 
 // === impl ServerRates ===
@@ -74,10 +78,16 @@ fn is_old(sample: Instant, now: Instant) -> bool {
 impl RateSample {
     fn new(at: Instant, figures: &ServerFigures) -> Self {
         let errors = figures.connect_error + figures.error + figures.timeout;
+        let mut latencies = [0; LATENCY_BOUNDS.len() + 1];
+        for class in &figures.latencies {
+            let pairs = latencies.iter_mut().zip(class.buckets);
+            pairs.for_each(|(count, more)| *count += more);
+        }
         Self {
             at,
             attempts: figures.ok + errors,
             errors,
+            latencies,
         }
     }
 
@@ -85,10 +95,15 @@ impl RateSample {
         let seconds = last.at.saturating_duration_since(self.at).as_secs_f64();
         let attempts = last.attempts.saturating_sub(self.attempts) as f64;
         let errors = last.errors.saturating_sub(self.errors) as f64;
+        let pairs = last.latencies.iter().zip(self.latencies);
+        let latencies: Vec<u64> = pairs
+            .map(|(last, first)| last.saturating_sub(first))
+            .collect();
         let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         ServerRate {
             requests_per_s: ratio(attempts, seconds),
             error_ratio: ratio(errors, attempts),
+            p99_ms: p99(&latencies).map(|latency| latency.as_secs_f64() * 1_000.0),
         }
     }
 }
@@ -103,10 +118,14 @@ mod tests {
         let mut rates = ServerRates::default();
         let (upstream, address): (Arc<str>, Arc<str>) = ("app".into(), "a:1".into());
         let start = Clock::System.instant();
-        let figures = |ok, error| ServerFigures {
-            ok,
-            error,
-            ..ServerFigures::default()
+        let figures = |ok, error| {
+            let mut figures = ServerFigures {
+                ok,
+                error,
+                ..ServerFigures::default()
+            };
+            figures.latencies[1].buckets[3] = ok;
+            figures
         };
         let mut sample = |second, ok, error| {
             let at = start + Duration::from_secs(second);
@@ -121,6 +140,7 @@ mod tests {
         let busy = ServerRate {
             requests_per_s: 40.0,
             error_ratio: 0.25,
+            p99_ms: Some(0.995),
         };
         assert_eq!(sample(11, 1_330, 110), busy);
         for second in 12..=21 {

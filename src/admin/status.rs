@@ -38,7 +38,7 @@ pub(super) async fn status(state: &AdminState) -> StatusObject {
         connections: ConnectionsObject {
             open: state.connections.open(),
             max: state.connections.limit(),
-            tunnels: None,
+            tunnels: process.metrics.tunnels(),
         },
         held: held(state, &snapshot),
         store: store(state, &snapshot, &counts),

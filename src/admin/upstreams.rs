@@ -74,7 +74,7 @@ fn server(upstream: &Upstream, status: ServerStatus, rates: &ServerRates) -> Ser
         in_flight: status.figures.in_flight,
         requests_per_s: rounded(rate.requests_per_s),
         error_ratio: rounded(rate.error_ratio),
-        p99_ms: None,
+        p99_ms: rate.p99_ms.map(rounded),
         address: status.address,
     }
 }

@@ -87,6 +87,9 @@ fn set_servers(metrics: &Metrics, snapshot: &Snapshot) {
             let series = metrics.upstream(&upstream.name, &server);
             series.in_flight.set(gauge(figures.in_flight));
             series.healthy.set(gauge(figures.healthy));
+            for (series, latencies) in series.durations.iter().zip(&figures.latencies) {
+                series.set(&latencies.buckets, latencies.sum);
+            }
             series.ok.set(figures.ok);
             series.connect_error.set(figures.connect_error);
             series.error.set(figures.error);
@@ -104,9 +107,11 @@ fn gauge(number: usize) -> i64 {
 mod tests {
     use crate::observe::HISTOGRAM_BOUNDS;
     use crate::store::redis::health::ROUND_TRIP_BOUNDS;
+    use crate::upstream::LATENCY_BOUNDS;
 
     #[test]
-    fn round_trips_have_the_buckets_of_the_metrics() {
+    fn round_trips_and_latencies_have_the_buckets_of_the_metrics() {
         assert_eq!(ROUND_TRIP_BOUNDS, HISTOGRAM_BOUNDS);
+        assert_eq!(LATENCY_BOUNDS, HISTOGRAM_BOUNDS);
     }
 }

@@ -37,8 +37,9 @@ pub mod sink;
 pub use access::{AbortReason, AccessLog, AccessRecord, TunnelSide};
 pub use log::{LogHandle, LogOutput, install_panic_hook};
 pub use metrics::{
-    BodyInspection, ConnectionPhase, HISTOGRAM_BOUNDS, KnownClientResult, ListenerMetrics,
-    MetricCounter, Metrics, ProcessUsage, ProtocolError, RuleMetrics, RuleUsage, UpstreamMetrics,
+    BodyInspection, ConnectionPhase, GaugeGuard, HISTOGRAM_BOUNDS, KnownClientResult,
+    ListenerMetrics, MetricCounter, Metrics, ProcessUsage, ProtocolError, RuleMetrics, RuleUsage,
+    UpstreamMetrics,
 };
 pub use redact::Redactor;
 pub use sink::LineSink;

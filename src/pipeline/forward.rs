@@ -123,12 +123,17 @@ impl RequestContext<'_, '_> {
         let Some(answer) = self.while_wanted(answer).await else {
             return HandledResponse::own(client_left());
         };
+        let latency = self.upstream_latency();
         let mut handled = match answer.and_then(|answer| tunnel::checked(answer, client.as_ref())) {
-            Ok(answer) => self.to_client(answer, client),
+            Ok(answer) => {
+                let status = answer.response.status();
+                answer.server.count_latency(status, latency);
+                self.to_client(answer, client)
+            }
             Err(error) => self.failed(&error, upstream),
         };
         handled.upstream = Some(upstream.name.clone());
-        handled.upstream_latency = Some(self.upstream_latency());
+        handled.upstream_latency = Some(latency);
         handled
     }
 

@@ -264,7 +264,10 @@ pub fn spawn(request: &RequestContext<'_, '_>, client: TunnelClient, origin: Ori
         began: state.began,
         flow: flow.clone(),
     };
-    let leases = state.take_leases();
+    let held = (
+        state.take_leases(),
+        state.core.live.process.metrics.tunnel(),
+    );
     debug!(id = request.info.id, "tunnel opened");
     tokio::task::spawn_local(async move {
         // A client that disconnected before the upgrade needs no tunnel; a later disconnect is an ordinary end.
@@ -272,7 +275,7 @@ pub fn spawn(request: &RequestContext<'_, '_>, client: TunnelClient, origin: Ori
             Ok(upgraded) => flow.join(upgraded, origin).await,
             Err(_) => flow.note_end(TunnelSide::Client),
         }
-        drop((log, client.guard, leases));
+        drop((log, client.guard, held));
     });
 }
 

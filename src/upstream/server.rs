@@ -5,9 +5,12 @@ use std::hash::Hash;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
+use http::StatusCode;
 use parking_lot::Mutex;
 
+use super::latency_counts::{LatencyCounts, LatencyFigures};
 use super::server_health::{ServerHealth, TrialClaim, mark};
 use super::server_status::HealthNote;
 use super::{HostPort, KnownTls, ServerEndpoint};
@@ -49,6 +52,7 @@ type Labelled = (Arc<str>, Arc<str>);
 #[derive(Debug, Default)]
 pub(super) struct AttemptCounts {
     outcomes: [AtomicU64; 5],
+    latencies: LatencyCounts,
     /// Whether an operator drains the server.
     is_drained: AtomicBool,
 }
@@ -81,6 +85,8 @@ pub struct ServerFigures {
     pub error: u64,
     pub timeout: u64,
     pub retried: u64,
+    /// The latencies of the responses with each class of status codes, `1xx` first.
+    pub latencies: [LatencyFigures; 5],
 }
 
 /// Counts one request in flight until dropped.
@@ -140,6 +146,11 @@ impl UpstreamServer {
         let mut kinds = kinds.into_iter();
         let found = kinds.find(|(kind, _)| marks & kind != 0);
         found.map(|(_, word)| word)
+    }
+
+    /// Counts the time until the response head of a request.
+    pub fn count_latency(&self, status: StatusCode, latency: Duration) {
+        self.counts.latencies.add(status, latency);
     }
 
     /// Counts a response. `trial` is set if the request was the server's trial request.
@@ -300,6 +311,7 @@ impl AttemptCounts {
             error,
             timeout,
             retried,
+            latencies: self.latencies.figures(),
             ..ServerFigures::default()
         }
     }

@@ -33,8 +33,8 @@ pub struct StatusObject {
 pub struct ConnectionsObject {
     pub open: usize,
     pub max: usize,
-    /// `None` if tunnels are not counted.
-    pub tunnels: Option<usize>,
+    /// The open tunnels, such as WebSockets, of the process.
+    pub tunnels: usize,
 }
 
 /// The requests that rules hold.

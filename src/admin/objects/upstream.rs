@@ -34,7 +34,7 @@ pub struct ServerObject {
     pub requests_per_s: f64,
     /// The share of failed attempts, 0 to 1.
     pub error_ratio: f64,
-    /// `None` without requests, or if it is not measured.
+    /// The 99th percentile of the time until the response head. `None` without responses.
     pub p99_ms: Option<f64>,
 }
 

@@ -76,17 +76,29 @@ pub struct CandidateDivergence {
 #[derive(Clone, Debug)]
 pub struct ListenerMetrics {
     /// Open connections, by phase.
-    pub(super) connections: [Gauge; ConnectionPhase::ALL.len()],
+    pub(super) connections: ConnectionGauges,
     pub(super) requests: Arc<Table>,
     pub(super) duration: Histogram,
 }
 
-/// Counts an open connection until dropped.
+/// The open connections of a listener by phase.
+#[derive(Clone, Debug)]
+pub(super) struct ConnectionGauges {
+    pub(super) opening: Gauge,
+    pub(super) http1: Gauge,
+    pub(super) http2: Gauge,
+}
+
+/// Counts an open connection in its phase until dropped.
 #[derive(Debug)]
 pub struct OpenConnectionGauge {
-    connections: [Gauge; ConnectionPhase::ALL.len()],
-    phase: ConnectionPhase,
+    connections: ConnectionGauges,
+    current: GaugeGuard,
 }
+
+/// Counts one in a gauge until dropped.
+#[derive(Debug)]
+pub struct GaugeGuard(Gauge);
 
 /// The counters of one server of an upstream, updated for each scrape. Each attempt has one of the results
 /// `ok` to `timeout`.
@@ -98,6 +110,8 @@ pub struct UpstreamMetrics {
     pub healthy: Gauge,
     /// Requests sent again after this server failed.
     pub retries: MetricCounter,
+    /// The time until the response head, by class of the status code, `1xx` first.
+    pub durations: [Histogram; CLASSES.len()],
     /// Attempts with a response.
     pub ok: MetricCounter,
     /// Attempts without a connection.
@@ -241,12 +255,10 @@ impl RuleUsage {
 impl ListenerMetrics {
     /// Counts an open connection until the returned value is dropped.
     pub fn open(&self) -> OpenConnectionGauge {
-        let gauge = OpenConnectionGauge {
+        OpenConnectionGauge {
+            current: GaugeGuard::new(&self.connections.opening),
             connections: self.connections.clone(),
-            phase: ConnectionPhase::Opening,
-        };
-        gauge.with(Gauge::inc);
-        gauge
+        }
     }
 
     /// Counts a finished request.
@@ -273,21 +285,34 @@ impl ListenerMetrics {
 impl OpenConnectionGauge {
     /// Counts the connection in another phase from now on.
     pub fn enter(&mut self, phase: ConnectionPhase) {
-        self.with(Gauge::dec);
-        self.phase = phase;
-        self.with(Gauge::inc);
+        self.current = GaugeGuard::new(self.connections.of(phase));
     }
+}
 
-    fn with(&self, change: impl Fn(&Gauge) -> i64) {
-        if let Some(gauge) = self.connections.get(self.phase as usize) {
-            change(gauge);
+// === impl ConnectionGauges ===
+
+impl ConnectionGauges {
+    fn of(&self, phase: ConnectionPhase) -> &Gauge {
+        match phase {
+            ConnectionPhase::Opening => &self.opening,
+            ConnectionPhase::Http1 => &self.http1,
+            ConnectionPhase::Http2 => &self.http2,
         }
     }
 }
 
-impl Drop for OpenConnectionGauge {
+// === impl GaugeGuard ===
+
+impl GaugeGuard {
+    pub(super) fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
-        self.with(Gauge::dec);
+        self.0.dec();
     }
 }
 

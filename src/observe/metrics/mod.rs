@@ -16,15 +16,15 @@ pub use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 pub use handles::{
-    BodyInspection, CandidateDivergence, ChallengeCounters, ConnectionPhase, HandshakeCounters,
-    KnownClientResult, ListenerMetrics, ProtocolError, ReloadCounters, RuleMetrics, RuleUsage,
-    UpstreamMetrics,
+    BodyInspection, CandidateDivergence, ChallengeCounters, ConnectionPhase, GaugeGuard,
+    HandshakeCounters, KnownClientResult, ListenerMetrics, ProtocolError, ReloadCounters,
+    RuleMetrics, RuleUsage, UpstreamMetrics,
 };
 pub use process_usage::ProcessUsage;
 pub use series::{HISTOGRAM_BOUNDS, Histogram, MetricCounter, UntypedGauge};
 
 use super::AbortReason;
-use handles::{CLASSES, METHODS};
+use handles::{CLASSES, ConnectionGauges, METHODS};
 use series::{MetricFamily, SecondsCounter};
 
 /// All metrics of the process.
@@ -80,6 +80,7 @@ families! {
     bytes: MetricFamily<MetricCounter>, "bytes_total",
         "Bytes of request bodies (in) and of response bodies (out)";
     connections: MetricFamily<Gauge>, "connections", "Open client connections";
+    tunnels: Gauge, "tunnels", "Open tunnels, such as WebSockets";
     tls_handshakes: MetricFamily<MetricCounter>, "tls_handshakes_total", "TLS handshakes by result";
     certificate_not_after: MetricFamily<Gauge>, "certificate_not_after_timestamp_seconds",
         "When a certificate expires, in seconds since the epoch";
@@ -88,6 +89,8 @@ families! {
     upstream_in_flight: MetricFamily<Gauge>, "upstream_in_flight",
         "Requests to a server without a response yet";
     upstream_healthy: MetricFamily<Gauge>, "upstream_healthy", "Addresses of a server that take requests";
+    upstream_duration: MetricFamily<Histogram>, "upstream_duration_seconds",
+        "Time until the head of a response, by server and class of its status code";
     upstream_retries: MetricFamily<MetricCounter>, "upstream_retries_total",
         "Requests sent again after a server failed them";
     responses_cut: MetricFamily<MetricCounter>, "responses_cut_total",
@@ -204,6 +207,16 @@ impl Metrics {
         count.into_iter().for_each(MetricCounter::inc);
     }
 
+    /// Counts an open tunnel until the returned value is dropped.
+    pub fn tunnel(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.families.tunnels)
+    }
+
+    /// Returns the number of open tunnels.
+    pub fn tunnels(&self) -> usize {
+        usize::try_from(self.families.tunnels.get()).unwrap_or_default()
+    }
+
     /// Counts a check of a known-client cookie, or a response that sets one.
     pub fn count_known_client(&self, result: KnownClientResult) {
         let count = self.known_clients.get(result as usize);
@@ -217,12 +230,17 @@ impl Metrics {
             let labels = [listener, ("method", method), ("status_class", class)];
             all.requests.series(&labels)
         };
+        let connections = |phase: ConnectionPhase| {
+            let labels = [listener, ("protocol", phase.name())];
+            all.connections.series(&labels)
+        };
         let table = METHODS.map(|method| CLASSES.map(|class| cell(method, class)));
         ListenerMetrics {
-            connections: ConnectionPhase::ALL.map(|phase| {
-                let labels = [listener, ("protocol", phase.name())];
-                all.connections.series(&labels)
-            }),
+            connections: ConnectionGauges {
+                opening: connections(ConnectionPhase::Opening),
+                http1: connections(ConnectionPhase::Http1),
+                http2: connections(ConnectionPhase::Http2),
+            },
             requests: Arc::new(table),
             duration: all.duration.clone(),
         }
@@ -243,7 +261,12 @@ impl Metrics {
             let labels = [upstream, server, ("result", result)];
             all.upstream_requests.series(&labels)
         };
+        let duration = |class| {
+            let labels = [upstream, server, ("status_class", class)];
+            all.upstream_duration.series(&labels)
+        };
         UpstreamMetrics {
+            durations: CLASSES.map(duration),
             in_flight: all.upstream_in_flight.series(&owner),
             healthy: all.upstream_healthy.series(&owner),
             retries: all.upstream_retries.series(&owner),
@@ -259,6 +282,7 @@ impl Metrics {
         let servers: Vec<[&str; 2]> = servers.iter().copied().map(Into::into).collect();
         let all = &self.families;
         all.upstream_requests.keep(&servers);
+        all.upstream_duration.keep(&servers);
         all.upstream_in_flight.keep(&servers);
         all.upstream_healthy.keep(&servers);
         all.upstream_retries.keep(&servers);

@@ -110,6 +110,8 @@ fn all_series_start_at_zero() {
         r#"tls_handshakes_total{result="failed"}"#,
         r#"upstream_requests_total{upstream="app",server="127.0.0.1:9000",result="ok"}"#,
         r#"upstream_requests_total{upstream="app",server="127.0.0.1:9000",result="timeout"}"#,
+        r#"upstream_duration_seconds_count{upstream="app",server="127.0.0.1:9000",status_class="5xx"}"#,
+        "tunnels",
         r#"upstream_in_flight{upstream="app",server="127.0.0.1:9000"}"#,
         r#"config_reloads_total{result="success"}"#,
         r#"config_reloads_total{result="failure"}"#,

@@ -223,6 +223,15 @@ fn a_drained_server_gets_no_requests_until_it_is_ready() {
     set(&one, "ready");
     gateway.client().get("/").times(3).all_are(200);
     assert_eq!(one.count(), 3);
+    wait_until("its latency is known", || {
+        gateway.read("/api/upstreams")[0]["servers"][0]["p99_ms"].as_f64() > Some(0.0)
+    });
+    let metrics = gateway.admin().get("/metrics").send().text();
+    let counted = format!(
+        "lockgate_upstream_duration_seconds_count{{upstream=\"app\",server=\"{}\",status_class=\"2xx\"}} 3",
+        one.address
+    );
+    assert!(metrics.contains(&counted), "{metrics}");
     let upstreams = gateway.read("/api/upstreams");
     assert_eq!(upstreams[0]["name"], "app");
     assert_eq!(upstreams[0]["servers"][0]["state"], "ready");
