@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Client, Folder, Frames, Heard, Origin, Process, Running, wait_until};
 
-const FIELDS: [&str; 31] = [
+const FIELDS: [&str; 32] = [
     "ts",
     "id",
     "client_ip",

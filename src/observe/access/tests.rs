@@ -201,7 +201,7 @@ proptest! {
         let json = json_line(&record, &CLOSING);
         let back: serde_json::Value = serde_json::from_str(&json).unwrap();
         let object = back.as_object().unwrap();
-        prop_assert_eq!(object.len(), 36);
+        prop_assert_eq!(object.len(), 37);
         prop_assert_eq!(&object["method"], &serde_json::json!(method));
         prop_assert_eq!(object["host"].is_null(), host.is_none());
         prop_assert!(object["key_fields"].as_object().unwrap().contains_key(&name));
