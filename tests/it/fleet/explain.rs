@@ -89,7 +89,10 @@ fn explains_the_fleet(mode: &str) {
     }
     assert_eq!(records(&server), before);
     // The cookie is known by its hash alone.
-    let listed: Value = serde_json::from_slice(&other.admin("/api/mitigations").body).unwrap();
+    let list =
+        || -> Value { serde_json::from_slice(&other.admin("/api/mitigations").body).unwrap() };
+    wait_until("the other gateway lists the ban", || list()["total"] == 1);
+    let listed = list();
     let ban = &listed["items"][0];
     assert!(ban["key"].as_str().unwrap().starts_with("h:"), "{listed}");
     for key in [&ban["key"], &ban["id"]] {
