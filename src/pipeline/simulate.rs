@@ -23,7 +23,7 @@ mod geo;
 use self::geo::SimulatedGeo;
 use super::body_inspection::InspectionPlan;
 use super::challenge;
-use super::engine::{Engine, Evaluation, ResponsePhase};
+use super::engine::{Engine, ResponsePhase};
 use super::forward::{fault, is_too_large};
 use super::imitate::Route;
 use super::known_client::take_named_user;
