@@ -122,7 +122,7 @@ async fn request(
         }
     };
     let client = (snapshot.settings.client_ip).resolve(connection.peer.ip(), &parts.headers);
-    let route = snapshot.routes.find(head.authority(), &head.path);
+    let route = snapshot.route_of(&head, &parts.headers, &connection);
     let geo = &snapshot.settings.geo;
     let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, now, geo);
     facts.route = route.map(|(pattern, _)| pattern.template());

@@ -277,7 +277,8 @@ impl ProcessState {
             };
             let tls = settings.tls.take();
             settings.tls = tls.map(|tls| tls.with_tickets(&self.tickets));
-            let label: Arc<str> = address.to_string().into();
+            let named = settings.name.clone();
+            let label = named.unwrap_or_else(|| address.to_string().into());
             Arc::new(ListenerConfig {
                 id,
                 metrics: self.metrics.listener(&label),
@@ -344,7 +345,9 @@ fn target(blueprint: TargetBlueprint, upstreams: &[InstalledUpstream]) -> Option
     match blueprint {
         TargetBlueprint::Upstream(index) => upstream_target(index, upstreams),
         TargetBlueprint::Reply(reply) => Some(RouteTarget::Reply(reply)),
-        TargetBlueprint::Redirect(redirect) => Some(RouteTarget::Redirect(redirect)),
+        TargetBlueprint::Redirect(redirect, status) => {
+            Some(RouteTarget::Redirect(redirect, status))
+        }
     }
 }
 

@@ -8,18 +8,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::action::imitate::ResponseClass;
 use crate::action::{FixedResponse, QuotaNames, ResponseTemplate};
 use crate::decision::{Action, RuleIndex, Verdict};
 use crate::expr::{FieldId, NamedLists, Scalar, ValueType};
 use crate::facts::client_ip::{ClientIpResolver, IpPrefixes};
-use crate::facts::{ClientCredentials, KnownClients};
+use crate::facts::{ClientConnection, ClientCredentials, KnownClients, RequestHead};
 use crate::geo::GeoLookup;
 use crate::listen::ConnectionLimits;
 use crate::observe::{AccessLog, ListenerMetrics, Redactor, RuleMetrics};
-use crate::route::{RedirectTemplate, RouteEdits, RouteTable};
+use crate::route::{RedirectTemplate, RoutableRequest, RouteEdits, RoutePattern, RouteTable};
 use crate::rules::{Key, Rule, RuleSet, StoreMode};
 use crate::store::StoreBounds;
 use crate::tls::{Certificate, TlsTerminator};
@@ -131,7 +131,7 @@ pub struct PerIp {
 pub struct ListenerConfig {
     /// The listener's id.
     pub id: ListenerId,
-    /// The address as configured.
+    /// The name, or else the address as configured.
     pub label: Arc<str>,
     /// The listener's metrics.
     pub metrics: ListenerMetrics,
@@ -141,6 +141,8 @@ pub struct ListenerConfig {
 
 /// The settings of a listener.
 pub struct ListenerSettings {
+    /// The name in logs and metrics. `None` for the address.
+    pub name: Option<Arc<str>>,
     /// The address to bind.
     pub address: SocketAddr,
     /// Whether HTTP/2 is enabled.
@@ -172,8 +174,8 @@ pub enum RouteTarget {
     },
     /// A fixed response.
     Reply(FixedResponse),
-    /// A redirect.
-    Redirect(RedirectTemplate),
+    /// A redirect with this status.
+    Redirect(RedirectTemplate, StatusCode),
 }
 
 /// The response, upstream and metrics of a rule.
@@ -252,6 +254,21 @@ pub struct StartupSettings {
 // === impl Snapshot ===
 
 impl Snapshot {
+    /// Returns the route of a request. `None` if none matches.
+    pub fn route_of(
+        &self,
+        head: &RequestHead<'_>,
+        headers: &HeaderMap,
+        connection: &ClientConnection,
+    ) -> Option<(&RoutePattern, &RouteConfig)> {
+        self.routes.find(&RoutableRequest {
+            head,
+            headers,
+            connection,
+            client_ip: &self.settings.client_ip,
+        })
+    }
+
     /// Returns how clients become known. `None` if none can.
     pub fn known_clients(&self) -> Option<&KnownClients> {
         self.credentials.as_ref()?.known.as_ref()
@@ -320,7 +337,7 @@ impl RouteTarget {
         match self {
             RouteTarget::Upstream { .. } => "upstream",
             RouteTarget::Reply(_) => "respond",
-            RouteTarget::Redirect(_) => "redirect",
+            RouteTarget::Redirect(..) => "redirect",
         }
     }
 
@@ -328,7 +345,7 @@ impl RouteTarget {
     pub fn name(&self) -> Option<&str> {
         match self {
             RouteTarget::Upstream { upstream, .. } => Some(&upstream.name),
-            RouteTarget::Reply(_) | RouteTarget::Redirect(_) => None,
+            RouteTarget::Reply(_) | RouteTarget::Redirect(..) => None,
         }
     }
 }

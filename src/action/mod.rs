@@ -64,8 +64,13 @@ pub struct FixedResponse {
     pub body: String,
 }
 
-/// The response of a route with `redirect`, to this target.
-pub struct RedirectResponse(pub HeaderValue);
+/// The response of a route with `redirect`.
+pub struct RedirectResponse {
+    /// The target.
+    pub location: HeaderValue,
+    /// The status code. After a 307 or 308, the client repeats the request with its method and body (RFC 9110, 15.4).
+    pub status: StatusCode,
+}
 
 // === impl RequestInfo ===
 
@@ -146,12 +151,11 @@ impl FixedResponse {
 // === impl RedirectResponse ===
 
 impl RedirectResponse {
-    /// Builds a 308: the client repeats the request with its method and body (RFC 9110, 15.4.9).
+    /// Builds the response, without a body.
     pub fn to_response(self, request: &RequestInfo<'_>) -> Response<Body> {
         let nothing = HeaderValue::from_static("");
-        let mut response =
-            request.to_response(StatusCode::PERMANENT_REDIRECT, &nothing, String::new());
-        response.headers_mut().insert(LOCATION, self.0);
+        let mut response = request.to_response(self.status, &nothing, String::new());
+        response.headers_mut().insert(LOCATION, self.location);
         response
     }
 }

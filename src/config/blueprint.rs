@@ -7,6 +7,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use http::StatusCode;
+
 use super::file::AccessLogSettings;
 use crate::action::{FixedResponse, ResponseTemplate};
 use crate::credential::SecretRing;
@@ -95,8 +97,8 @@ pub enum TargetBlueprint {
     Upstream(usize),
     /// A fixed response.
     Reply(FixedResponse),
-    /// A redirect to another address.
-    Redirect(RedirectTemplate),
+    /// A redirect to another address with this status.
+    Redirect(RedirectTemplate, StatusCode),
 }
 
 /// The response and upstream of a rule.

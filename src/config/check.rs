@@ -15,9 +15,15 @@ pub(super) fn file(file: &ConfigFile, out: &mut Diagnostics) {
     let expressions = file.expressions.iter().map(|one| &one.name);
     unique("expression", expressions, out);
     unique("list", file.lists.iter().map(|list| &list.name), out);
+    let routes = file.routes.iter().filter_map(|route| route.name.as_ref());
+    unique("route", routes, out);
+    let listeners = file.listeners.iter().filter_map(|one| one.name.as_ref());
+    unique("listener", listeners, out);
     unique("response", file.responses.iter().map(|r| &r.name), out);
     upstreams_exist(file, out);
     responses_exist(file, out);
+    listeners_exist(file, out);
+    redirects_have_a_target(file, out);
     for rule in &file.rules {
         check_numbers(rule, out);
     }
@@ -54,6 +60,33 @@ fn responses_exist(file: &ConfigFile, out: &mut Diagnostics) {
     let names: Vec<_> = file.responses.iter().map(|r| &*r.name.value).collect();
     for name in file.rules.iter().filter_map(|rule| rule.response.as_ref()) {
         exists("response", name, &names, out);
+    }
+}
+
+fn listeners_exist(file: &ConfigFile, out: &mut Diagnostics) {
+    let labels: Vec<_> = file.listeners.iter().map(|one| one.label()).collect();
+    let names: Vec<_> = labels.iter().map(String::as_str).collect();
+    for name in file
+        .routes
+        .iter()
+        .filter_map(|route| route.listener.as_ref())
+    {
+        exists("listener", name, &names, out);
+    }
+}
+
+/// Reports `redirect_to_https` in a file without a TLS listener.
+fn redirects_have_a_target(file: &ConfigFile, out: &mut Diagnostics) {
+    if file.listeners.iter().any(|listener| listener.tls.is_some()) {
+        return;
+    }
+    let redirects = file.listeners.iter().map(|one| &one.redirect_to_https);
+    for redirect in redirects.filter(|redirect| redirect.value) {
+        let message = "`redirect_to_https` needs a listener with TLS";
+        out.lacks(redirect.span.clone(), message).help(
+            "add a listener with `[listeners.tls]`; behind a proxy that terminates TLS, write a \
+             route with `scheme = \"http\"` and `redirect = \"https://{host}{uri}\"`",
+        );
     }
 }
 

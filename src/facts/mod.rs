@@ -39,7 +39,7 @@ pub use trace_parent::trace_id;
 pub struct ClientConnection {
     /// The TCP peer, or the address in its PROXY header.
     pub peer: SocketAddr,
-    /// The listener's address as configured, for metrics.
+    /// The listener's name, or else its address as configured, for routes, metrics and the access log.
     pub listener: Arc<str>,
     /// The results of the TLS handshake. `None` for a plain connection.
     pub tls: Option<TlsFacts>,

@@ -65,9 +65,9 @@ pub struct AccessRecord<'a> {
     pub query: Option<&'a [u8]>,
     /// The trace that the request belongs to. `None` without a valid `traceparent` header.
     pub trace_id: Option<&'a str>,
-    /// The listener's name.
+    /// The name of the listener, or its address.
     pub listener: &'a str,
-    /// The matched route's template.
+    /// The name of the matched route, or its template.
     pub route: Option<&'a str>,
     /// The status sent to the client.
     pub status: u16,

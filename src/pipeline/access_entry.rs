@@ -53,6 +53,7 @@ pub fn of(
     access.start(&AccessRecord {
         asn: facts.asn(),
         country: country.as_deref(),
+        route: request.route.map(|(pattern, _)| pattern.name()),
         upstream: handled.upstream.as_deref(),
         server: handled.server.as_deref().map(|server| &**server.label()),
         attempts: handled.attempts,

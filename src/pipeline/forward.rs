@@ -13,7 +13,7 @@ use super::known_client::take_named_user;
 use super::request_context::RequestContext;
 use super::respond::{self, HandledResponse};
 use super::{body, tunnel};
-use crate::action::{GatewayError, RedirectResponse, client_left};
+use crate::action::{GatewayError, client_left};
 use crate::decision::Verdict;
 use crate::facts::{BodyLength, ClientStanding, RequestFacts};
 use crate::listen::{DrainOutcome, RequestBody};
@@ -57,10 +57,9 @@ impl RequestContext<'_, '_> {
                     ..response.leaving(&rest, self.info)
                 }
             }
-            Some(RouteTarget::Redirect(template)) => {
+            Some(RouteTarget::Redirect(template, status)) => {
                 let rest = body::discard(self, incoming).await;
-                let location = RedirectResponse(template.expand(self.facts.head));
-                HandledResponse::by_route(location.to_response(self.info)).leaving(&rest, self.info)
+                respond::redirect(self.info, self.facts, template, *status).leaving(&rest, self.info)
             }
             Some(RouteTarget::Upstream { upstream, hash_key }) => {
                 let key = hash_key.as_ref().map_or(0, |key| key.digest(self.facts));

@@ -4,18 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{CONNECTION, RETRY_AFTER};
-use http::{HeaderValue, Response, Version};
+use http::{HeaderValue, Response, StatusCode, Version};
 use http_body::Body as _;
 
 use super::body::{self, DiscardedBody};
 use super::imitate::{self, Route};
 use super::request_context::RequestContext;
-use crate::action::{self, GatewayError, RefusingRule, RequestInfo, ResponseTemplate};
+use crate::action::{
+    self, GatewayError, RedirectResponse, RefusingRule, RequestInfo, ResponseTemplate,
+};
 use crate::body::Body;
 use crate::decision::{Decision, RuleIndex};
-use crate::facts::{MalformedRequest, ResponseFacts};
+use crate::facts::{MalformedRequest, RequestFacts, ResponseFacts};
 use crate::listen::{DrainOutcome, RequestBody};
 use crate::observe::RuleMetrics;
+use crate::route::RedirectTemplate;
 use crate::route::edit::HeaderChanges;
 use crate::snapshot::Snapshot;
 use crate::upstream::UpstreamServer;
@@ -148,6 +151,22 @@ pub async fn refuse(
     request.state.core.fault(fault);
     let rest = body::discard(request, incoming).await;
     HandledResponse::own(fault.to_response(request.info)).leaving(&rest, request.info)
+}
+
+/// Builds the response of a redirect. 400 if the target needs the host of a request without one.
+pub fn redirect(
+    info: &RequestInfo<'_>,
+    facts: &RequestFacts<'_>,
+    template: &RedirectTemplate,
+    status: StatusCode,
+) -> HandledResponse {
+    match template.expand(facts.head) {
+        Some(location) => {
+            let redirect = RedirectResponse { location, status };
+            HandledResponse::by_route(redirect.to_response(info))
+        }
+        None => HandledResponse::own(GatewayError::Malformed.to_response(info)),
+    }
 }
 
 /// Sends a shadow response after reading the whole request body.

@@ -29,7 +29,7 @@ use super::imitate::Route;
 use super::known_client::take_named_user;
 use super::respond::{self, HandledResponse};
 use super::{add_cookie, read_head};
-use crate::action::{GatewayError, RedirectResponse, RequestInfo};
+use crate::action::{GatewayError, RequestInfo};
 use crate::body::Body;
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Verdict};
@@ -87,7 +87,7 @@ pub struct SimulationReport {
     pub to: Option<&'static str>,
     /// The upstream that the request is forwarded to.
     pub upstream: Option<String>,
-    /// The route's pattern.
+    /// The name of the route, or its path template.
     pub route: Option<String>,
     /// The client's address.
     pub client: IpAddr,
@@ -118,7 +118,7 @@ impl Simulation {
             Ok(head) => head,
             Err(malformed) => return self.malformed(snapshot, &info, malformed),
         };
-        let route = snapshot.routes.find(head.authority(), &head.path);
+        let route = snapshot.route_of(&head, headers, &self.connection);
         let geo = SimulatedGeo(self, &snapshot.settings.geo);
         let client = self.client(snapshot);
         let mut facts = RequestFacts::new(&head, headers, &self.connection, client, now, &geo);
@@ -191,7 +191,7 @@ impl Simulation {
             tags: decision.tags.iter().filter_map(|tag| name(*tag)).collect(),
             to: target.map(RouteTarget::kind),
             upstream: target.and_then(RouteTarget::name).map(str::to_owned),
-            route: facts.route.map(str::to_owned),
+            route: route.map(|(pattern, _)| pattern.name().to_owned()),
             client: facts.client,
             response: handled.map(|handled| {
                 let mut response = finish(handled, snapshot, &decision, route);
@@ -254,9 +254,8 @@ impl Simulation {
         is_countable: bool,
     ) -> HandledResponse {
         let (response, upstream) = match target {
-            RouteTarget::Redirect(template) => {
-                let location = RedirectResponse(template.expand(facts.head));
-                return HandledResponse::by_route(location.to_response(info));
+            RouteTarget::Redirect(template, status) => {
+                return respond::redirect(info, facts, template, *status);
             }
             RouteTarget::Reply(reply) => (reply.to_response(info), None),
             RouteTarget::Upstream { upstream, .. } => {

@@ -5,6 +5,7 @@
 pub mod edit;
 mod path;
 pub mod redirect;
+mod request;
 
 use std::sync::Arc;
 
@@ -13,12 +14,16 @@ use crate::facts::host;
 pub use edit::RouteEdits;
 pub use path::{PathPattern, PathSegment};
 pub use redirect::RedirectTemplate;
+pub use request::{RoutableRequest, RouteConditions, UrlScheme};
 
 /// The requests that a route matches.
 #[derive(Clone, Debug)]
 pub struct RoutePattern {
     hosts: Vec<HostPattern>,
     path: PathPattern,
+    /// `None` if hosts and path are all that the route matches.
+    conditions: Option<Box<RouteConditions>>,
+    name: Option<Box<str>>,
     template: Box<str>,
     label: Arc<str>,
 }
@@ -29,9 +34,9 @@ pub enum HostPattern {
     /// Any host.
     Any,
     /// This name, on this port. `None` means any port.
-    Exact(Box<str>, Option<Box<str>>),
+    Exact(Box<str>, Option<u16>),
     /// Every name with this suffix, which starts with a dot. `None` means any port.
-    Below(Box<str>, Option<Box<str>>),
+    Below(Box<str>, Option<u16>),
 }
 
 /// The routes, in file order.
@@ -56,9 +61,36 @@ impl RoutePattern {
         Ok(Self {
             hosts: hosts.collect::<Result<_, _>>()?,
             path: path.map_or(Ok(PathPattern::Any), PathPattern::parse)?,
+            conditions: None,
+            name: None,
             template: template.into(),
             label,
         })
+    }
+
+    /// Adds conditions that a request must meet too.
+    pub fn when(mut self, conditions: RouteConditions) -> Self {
+        if !conditions.is_empty() {
+            self.label = format!("{}{}", self.label, conditions.describe()).into();
+            self.conditions = Some(Box::new(conditions));
+        }
+        self
+    }
+
+    /// Gives the route a name for the access log.
+    pub fn named(mut self, name: Option<&str>) -> Self {
+        self.name = name.map(Box::from);
+        self
+    }
+
+    /// The path pattern.
+    pub fn path(&self) -> &PathPattern {
+        &self.path
+    }
+
+    /// The name; the path template if the route has none.
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.template)
     }
 
     /// The path template; `/*` if the route matches any path.
@@ -66,16 +98,17 @@ impl RoutePattern {
         &self.template
     }
 
-    /// Hosts and path as written. They identify the route, whatever its position in the table.
+    /// Hosts, path and conditions. They identify the route, whatever its position in the table.
     pub fn label(&self) -> &Arc<str> {
         &self.label
     }
 
-    /// Whether the route matches a request for `host` and `path`, both in normal form; the host may
-    /// have a port.
-    pub fn matches(&self, host: &str, path: &str) -> bool {
-        let host_fits = self.hosts.is_empty() || self.hosts.iter().any(|h| h.matches(host));
-        host_fits && self.path.matches(path)
+    /// Whether the route matches the request.
+    pub fn matches(&self, request: &RoutableRequest<'_>) -> bool {
+        let host_fits = |host: &HostPattern| host.matches(request);
+        (self.hosts.is_empty() || self.hosts.iter().any(host_fits))
+            && self.path.matches(&request.head.path)
+            && (self.conditions.as_deref()).is_none_or(|conditions| conditions.hold(request))
     }
 }
 
@@ -93,46 +126,25 @@ impl HostPattern {
         };
         // No scheme has port 0 as its default, so a written port is always kept.
         let host = host::parse(name, 0).ok_or_else(|| mistake(text))?;
-        let port = host.port.map(|port| port.to_string().into());
         match below {
             true if host.name.starts_with('[') => Err(mistake(text)),
-            true => Ok(Self::Below(format!(".{}", host.name).into(), port)),
-            false => Ok(Self::Exact(host.name.into(), port)),
+            true => Ok(Self::Below(format!(".{}", host.name).into(), host.port)),
+            false => Ok(Self::Exact(host.name.into(), host.port)),
         }
     }
 
-    /// Whether the pattern matches `host`, in normal form with or without a port.
-    pub fn matches(&self, host: &str) -> bool {
+    /// Whether the pattern matches the host and the port of the request.
+    pub fn matches(&self, request: &RoutableRequest<'_>) -> bool {
+        let host: &str = &request.head.host;
+        let is_port = |port: &Option<u16>| port.is_none_or(|port| port == request.port());
         match self {
             Self::Any => true,
-            Self::Exact(name, port) => {
-                let rest = host.strip_prefix(&**name);
-                rest.is_some_and(|rest| is_port(rest, port.as_deref()))
-            }
+            Self::Exact(name, port) => host == &**name && is_port(port),
             Self::Below(suffix, port) => {
-                let (name, rest) = split_port(host);
-                name.len() > suffix.len()
-                    && name.ends_with(&**suffix)
-                    && is_port(rest, port.as_deref())
+                host.len() > suffix.len() && host.ends_with(&**suffix) && is_port(port)
             }
         }
     }
-}
-
-/// Whether the text after a name is the wanted port.
-fn is_port(rest: &str, wanted: Option<&str>) -> bool {
-    match (rest.strip_prefix(':'), wanted) {
-        (given, Some(wanted)) => given == Some(wanted),
-        (None, None) => rest.is_empty(),
-        (Some(_), None) => true,
-    }
-}
-
-/// Splits a host into the name and the port with its colon.
-fn split_port(host: &str) -> (&str, &str) {
-    let colon = host.rfind(':').filter(|_| !host.ends_with(']'));
-    host.split_at_checked(colon.unwrap_or(host.len()))
-        .unwrap_or((host, ""))
 }
 
 fn mistake(text: &str) -> String {
@@ -161,9 +173,9 @@ impl<T> RouteTable<T> {
     }
 
     /// The first route that matches the request, with its pattern. `None` if there is none.
-    pub fn find(&self, host: &str, path: &str) -> Option<(&RoutePattern, &T)> {
+    pub fn find(&self, request: &RoutableRequest<'_>) -> Option<(&RoutePattern, &T)> {
         let mut routes = self.iter();
-        routes.find(|(pattern, _)| pattern.matches(host, path))
+        routes.find(|(pattern, _)| pattern.matches(request))
     }
 
     /// All routes in order.

@@ -41,8 +41,11 @@ impl RedirectTemplate {
         Ok(Self { parts })
     }
 
-    /// The location for a request.
-    pub fn expand(&self, head: &RequestHead<'_>) -> HeaderValue {
+    /// The location for a request. `None` if it needs the host and the request has none, which HTTP/1.0 allows.
+    pub fn expand(&self, head: &RequestHead<'_>) -> Option<HeaderValue> {
+        if head.host.is_empty() && self.parts.contains(&RedirectPart::Host) {
+            return None;
+        }
         let mut location = String::new();
         for part in &self.parts {
             match part {
@@ -54,7 +57,7 @@ impl RedirectTemplate {
             }
         }
         // Visible ASCII is always a valid value.
-        HeaderValue::try_from(location).unwrap_or(HeaderValue::from_static("/"))
+        HeaderValue::try_from(location).ok()
     }
 }
 

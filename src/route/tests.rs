@@ -1,22 +1,61 @@
 //! Routes: hosts, paths, redirects.
 
-use http::Request;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, Version};
+use ipnet::IpNet;
 use proptest::prelude::*;
 
-use super::{RedirectTemplate, RoutePattern, RouteTable};
-use crate::facts::RequestHead;
+use super::{
+    RedirectTemplate, RoutableRequest, RouteConditions, RoutePattern, RouteTable, UrlScheme,
+};
+use crate::facts::client_ip::{ClientIpResolver, HeaderKind};
+use crate::facts::{ClientConnection, RequestHead, TlsFacts};
 
 fn pattern(hosts: &[&str], path: Option<&str>) -> RoutePattern {
     let hosts: Vec<String> = hosts.iter().map(|h| h.to_string()).collect();
     RoutePattern::parse(&hosts, path).unwrap_or_else(|message| panic!("{message}"))
 }
 
+/// A request to `host`; HTTP/1.0 without a host.
+fn parts(host: &str, target: &str) -> Parts {
+    let request = match host {
+        "" => Request::get(target).version(Version::HTTP_10),
+        host => Request::get(target).header("host", host),
+    };
+    request.body(()).unwrap().into_parts().0
+}
+
+/// Calls `see` with the request as routes match it. It arrives on the listener `public` from 127.0.0.1, a trusted proxy.
+fn routed<T>(parts: &Parts, over_tls: bool, see: impl FnOnce(&RoutableRequest<'_>) -> T) -> T {
+    let trusted: IpNet = "127.0.0.1/32".parse().unwrap();
+    let connection = ClientConnection {
+        peer: ([127, 0, 0, 1], 1).into(),
+        listener: "public".into(),
+        tls: over_tls.then(TlsFacts::default),
+    };
+    see(&RoutableRequest {
+        head: &RequestHead::read(parts, over_tls).unwrap(),
+        headers: &parts.headers,
+        connection: &connection,
+        client_ip: &ClientIpResolver::new(
+            [trusted],
+            HeaderKind::named(HeaderName::from_static("x-forwarded-for")),
+        ),
+    })
+}
+
+fn matches(pattern: &RoutePattern, host: &str, path: &str) -> bool {
+    routed(&parts(host, path), false, |request| {
+        pattern.matches(request)
+    })
+}
+
 fn host_fits(host_pattern: &str, host: &str) -> bool {
-    pattern(&[host_pattern], None).matches(host, "/")
+    matches(&pattern(&[host_pattern], None), host, "/")
 }
 
 fn path_fits(template: &str, path: &str) -> bool {
-    pattern(&[], Some(template)).matches("a", path)
+    pattern(&[], Some(template)).path().matches(path)
 }
 
 fn mistake(hosts: &[&str], path: Option<&str>) -> String {
@@ -33,7 +72,7 @@ fn exact_hosts_match() {
     assert!(host_fits("[::1]", "[::1]:80"));
     assert!(host_fits("[::1]", "[::1]"));
     assert!(!host_fits("example.com:8443", "example.com"));
-    assert!(!host_fits("example.com:8443", "example.com:84430"));
+    assert!(!host_fits("example.com:8443", "example.com:844"));
     assert!(!host_fits("example.com", "example.com.evil.net"));
     assert!(!host_fits("example.com", "an-example.com"));
     assert!(!host_fits("example.com", "www.example.com"));
@@ -48,10 +87,84 @@ fn wildcard_hosts_match_subdomains() {
     assert!(host_fits("*.example.com:8443", "a.example.com:8443"));
     assert!(!host_fits("*.example.com:8443", "a.example.com"));
     assert!(!host_fits("*.example.com", "example.com"));
-    assert!(!host_fits("*.example.com", ".example.com"));
     assert!(!host_fits("*.example.com", "anexample.com"));
     assert!(!host_fits("*.example.com", "[::1]"));
     assert!(host_fits("*", "anything") && host_fits("*", ""));
+}
+
+#[test]
+fn the_port_of_a_host_is_that_of_the_url() {
+    assert!(host_fits("example.com:80", "example.com"));
+    assert!(host_fits("example.com:80", "example.com:80"));
+    assert!(host_fits("*.example.com:80", "a.example.com"));
+    assert!(!host_fits("example.com:443", "example.com"));
+    let secure = pattern(&["example.com:443"], None);
+    let mut parts = parts("example.com", "/");
+    assert!(routed(&parts, true, |request| secure.matches(request)));
+    // A trusted proxy received the request over TLS.
+    let https = HeaderValue::from_static("https");
+    parts.headers.insert("x-forwarded-proto", https);
+    assert!(routed(&parts, false, |request| secure.matches(request)));
+}
+
+#[test]
+fn all_conditions_must_hold() {
+    let any = RouteConditions::default;
+    let named = |name: &str| RouteConditions {
+        listener: Some(name.into()),
+        ..any()
+    };
+    let scheme = |scheme| RouteConditions {
+        scheme: Some(scheme),
+        ..any()
+    };
+    let methods = |methods: &[Method]| RouteConditions {
+        methods: methods.to_vec(),
+        ..any()
+    };
+    let header = |value| RouteConditions {
+        headers: vec![(
+            HeaderName::from_static("x-beta"),
+            HeaderValue::from_static(value),
+        )],
+        ..any()
+    };
+    let mut request = parts("example.com", "/a");
+    for value in ["0", "1"] {
+        request
+            .headers
+            .append("x-beta", HeaderValue::from_static(value));
+    }
+    for (conditions, plain, tls) in [
+        (any(), true, true),
+        (named("public"), true, true),
+        (named("other"), false, false),
+        (scheme(UrlScheme::Http), true, false),
+        (scheme(UrlScheme::Https), false, true),
+        (methods(&[Method::POST, Method::GET]), true, true),
+        (methods(&[Method::HEAD]), false, false),
+        (header("1"), true, true),
+        (header("2"), false, false),
+        (header("1, 0"), false, false),
+    ] {
+        let route = pattern(&[], None).when(conditions.clone());
+        for (over_tls, expected) in [(false, plain), (true, tls)] {
+            let fits = routed(&request, over_tls, |request| route.matches(request));
+            assert_eq!(fits, expected, "{conditions:?} {over_tls}");
+        }
+    }
+}
+
+#[test]
+fn conditions_distinguish_routes_with_equal_paths() {
+    let listener = RouteConditions {
+        listener: Some("public".into()),
+        ..RouteConditions::default()
+    };
+    let (plain, other) = (pattern(&[], Some("/a")), pattern(&[], Some("/a")));
+    assert_ne!(plain.label(), other.when(listener).label());
+    assert_eq!(plain.name(), "/a");
+    assert_eq!(plain.named(Some("orders")).name(), "orders");
 }
 
 #[test]
@@ -93,7 +206,7 @@ fn path_templates_match() {
 #[test]
 fn a_route_without_path_and_host_matches_every_request() {
     let any = pattern(&[], None);
-    assert!(any.matches("", "*") && any.matches("a.b", "/x"));
+    assert!(any.path().matches("*") && matches(&any, "", "/") && matches(&any, "a.b", "/x"));
     assert_eq!(any.template(), "/*");
     assert!(!path_fits("/*", "*"));
 }
@@ -106,15 +219,22 @@ fn the_first_match_wins() {
         (pattern(&[], Some("/orders/*")), 3),
     ]);
     let found = |host, path| {
-        let (pattern, route) = table.find(host, path)?;
-        Some((pattern.template(), route))
+        let parts = parts(host, path);
+        routed(&parts, false, |request| {
+            let (pattern, route) = table.find(request)?;
+            Some((pattern.template().to_owned(), *route))
+        })
     };
-    assert_eq!(found("a.com", "/orders/7"), Some(("/orders/{id}", &1)));
-    assert_eq!(found("a.com", "/x"), Some(("/*", &2)));
-    assert_eq!(found("b.com", "/orders/7"), Some(("/*", &2)));
-    assert_eq!(found("c.com", "/orders"), Some(("/orders/*", &3)));
+    let expected = |template: &str, route| Some((template.to_owned(), route));
+    assert_eq!(found("a.com", "/orders/7"), expected("/orders/{id}", 1));
+    assert_eq!(found("a.com", "/x"), expected("/*", 2));
+    assert_eq!(found("b.com", "/orders/7"), expected("/*", 2));
+    assert_eq!(found("c.com", "/orders"), expected("/orders/*", 3));
     assert_eq!(found("c.com", "/x"), None);
-    assert!(RouteTable::<u8>::default().find("a", "/").is_none());
+    let none = RouteTable::<u8>::default();
+    assert!(routed(&parts("a", "/"), false, |request| none
+        .find(request)
+        .is_none()));
     assert_eq!(table.iter().count(), 3);
 }
 
@@ -172,7 +292,7 @@ fn location(template: &str, host: &str, target: &str) -> String {
     let (parts, ()) = request.body(()).unwrap().into_parts();
     let head = RequestHead::read(&parts, false).unwrap();
     let location = RedirectTemplate::parse(template).unwrap().expand(&head);
-    location.to_str().unwrap().to_owned()
+    location.unwrap().to_str().unwrap().to_owned()
 }
 
 #[test]
@@ -201,6 +321,15 @@ fn redirect_templates_are_filled_in() {
 }
 
 #[test]
+fn a_redirect_needs_the_host_that_it_names() {
+    let parts = parts("", "/x");
+    let head = RequestHead::read(&parts, false).unwrap();
+    let expand = |template| RedirectTemplate::parse(template).unwrap().expand(&head);
+    assert_eq!(expand("https://{host}{uri}"), None);
+    assert_eq!(expand("https://a.com{uri}").unwrap(), "https://a.com/x");
+}
+
+#[test]
 fn invalid_redirects_are_refused() {
     for (template, says) in [
         ("https://{hst}/", "unknown placeholder `{hst}`"),
@@ -225,7 +354,7 @@ proptest! {
     fn no_template_causes_a_panic(host in "\\PC{0,12}", path in "[/a*{}.%2]{0,12}", url in "\\PC{0,12}") {
         let _ = RedirectTemplate::parse(&url);
         if let Ok(pattern) = RoutePattern::parse(&[host], Some(&path)) {
-            pattern.matches("a.example:80", "/a/b");
+            matches(&pattern, "a.example:80", "/a/b");
         }
     }
 }

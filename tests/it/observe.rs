@@ -10,7 +10,11 @@ use serde_json::{Value, json};
 
 use crate::harness::{Client, Folder, Frames, Heard, Origin, Process, Running, wait_until};
 
+<<<<<<< HEAD
 const FIELDS: [&str; 32] = [
+=======
+const FIELDS: [&str; 28] = [
+>>>>>>> c6df05db (route: match listener, scheme, methods and headers)
     "ts",
     "id",
     "client_ip",
@@ -25,7 +29,10 @@ const FIELDS: [&str; 32] = [
     "host",
     "path",
     "query",
+<<<<<<< HEAD
     "trace_id",
+=======
+>>>>>>> c6df05db (route: match listener, scheme, methods and headers)
     "listener",
     "route",
     "status",
@@ -143,6 +150,7 @@ fn every_request_is_one_line_with_every_field() {
         ("host", "example.com".into()),
         ("path", "/shop/5".into()),
         ("query", "a=b%20c".into()),
+        ("listener", "127.0.0.1:0".into()),
         ("route", "/shop/{id}".into()),
         ("status", 200.into()),
         ("bytes_in", 5.into()),

@@ -215,7 +215,10 @@ fn routes_with_fixed_responses() {
     assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(header(&answer, "content-length"), Some("14"));
     assert_eq!(text(answer), "wrong password");
-    let redirect = RedirectResponse(HeaderValue::from_static("https://example.com/"));
+    let redirect = RedirectResponse {
+        location: HeaderValue::from_static("https://example.com/"),
+        status: StatusCode::PERMANENT_REDIRECT,
+    };
     let answer = redirect.to_response(&Request::get(&[]).asked());
     assert_eq!(answer.status(), StatusCode::PERMANENT_REDIRECT);
     assert_eq!(header(&answer, "location"), Some("https://example.com/"));

@@ -37,6 +37,7 @@ fn listener(
         None => None,
     };
     Some(ListenerSettings {
+        name: written.name.as_ref().map(|name| name.value.as_str().into()),
         address: written.address.value,
         h2: speaks(AlpnProtocol::H2),
         h1: speaks(AlpnProtocol::Http1),

@@ -104,7 +104,7 @@ impl CompileContext<'_> {
             shared_store: &file.store.redis,
         };
         let rules = rules::rules(file, &shared, cx);
-        let routes = routes::routes(&file.routes, &upstreams, cx);
+        let routes = routes::routes(file, &upstreams, cx);
         let listeners = listeners::listeners(&file.listeners, cx);
         let geo = geo::geo(&file.geo, cx);
         let admin_token = admin_token(file, cx);

@@ -2,22 +2,30 @@
 
 use std::sync::Arc;
 
+use http::StatusCode;
+
 use super::CompileContext;
 use super::upstreams::UpstreamBlueprints;
 use crate::config::blueprint::TargetBlueprint;
 use crate::config::file;
 use crate::route::edit::ForwardPath;
-use crate::route::{HostPattern, PathPattern, RedirectTemplate, RouteEdits, RoutePattern};
+use crate::route::{
+    HostPattern, PathPattern, RedirectTemplate, RouteConditions, RouteEdits, RoutePattern,
+    UrlScheme,
+};
 use crate::snapshot::RouteConfig;
 
-/// Compiles the routes, in file order.
+/// Requests that validate the control of a domain use plain HTTP (RFC 8555, section 8.3).
+const ACME: &str = "/.well-known/acme-challenge/*";
+
+/// Compiles the routes, in file order, after those of listeners with `redirect_to_https`.
 pub fn routes(
-    written: &[file::RouteSettings],
+    file: &file::ConfigFile,
     upstreams: &UpstreamBlueprints,
     cx: &mut CompileContext<'_>,
 ) -> Vec<(RoutePattern, RouteConfig<TargetBlueprint>)> {
-    let mut built = Vec::new();
-    for route in written {
+    let mut built: Vec<_> = redirects_to_https(file).collect();
+    for route in &file.routes {
         let pattern = pattern(route, cx);
         let target = target(route, upstreams, cx);
         let edits = edits(route, cx);
@@ -28,6 +36,55 @@ pub fn routes(
         }
     }
     built
+}
+
+/// Returns a route for each listener with `redirect_to_https`. It redirects to the port of the first TLS listener.
+fn redirects_to_https(
+    file: &file::ConfigFile,
+) -> impl Iterator<Item = (RoutePattern, RouteConfig<TargetBlueprint>)> {
+    let mut secure = file.listeners.iter().filter(|one| one.tls.is_some());
+    let port = secure.next().map_or(0, |one| one.address.value.port());
+    // Port 0 is known only once the listener is open.
+    let to = match port {
+        0 | 443 => "https://{host}{uri}".to_owned(),
+        port => format!("https://{{host}}:{port}{{uri}}"),
+    };
+    let redirecting = file.listeners.iter();
+    let redirecting = redirecting.filter(|one| one.redirect_to_https.value);
+    redirecting.filter_map(move |listener| {
+        let conditions = RouteConditions {
+            listener: Some(listener.label().into()),
+            // A trusted proxy may have received the request over TLS.
+            scheme: Some(UrlScheme::Http),
+            except: Some(PathPattern::parse(ACME).ok()?),
+            ..RouteConditions::default()
+        };
+        let location = RedirectTemplate::parse(&to).ok()?;
+        let target = TargetBlueprint::Redirect(location, StatusCode::PERMANENT_REDIRECT);
+        let pattern = RoutePattern::parse(&[], None).ok()?.when(conditions);
+        Some((
+            pattern.named(Some("redirect_to_https")),
+            RouteConfig {
+                target,
+                edits: None,
+            },
+        ))
+    })
+}
+
+fn conditions(route: &file::RouteSettings) -> RouteConditions {
+    let headers = route.headers.iter();
+    let headers = headers.map(|one| (one.name.value.clone(), one.value.value.clone()));
+    RouteConditions {
+        listener: route
+            .listener
+            .as_ref()
+            .map(|name| name.value.as_str().into()),
+        scheme: route.scheme.as_ref().map(|scheme| scheme.value),
+        methods: route.methods.iter().map(|one| one.value.clone()).collect(),
+        headers: headers.collect(),
+        except: None,
+    }
 }
 
 fn edits(route: &file::RouteSettings, cx: &mut CompileContext<'_>) -> Option<RouteEdits> {
@@ -51,7 +108,8 @@ fn pattern(route: &file::RouteSettings, cx: &mut CompileContext<'_>) -> Option<R
     let hosts: Vec<String> = route.hosts.iter().map(|host| host.value.clone()).collect();
     let path = route.path.as_ref().map(|path| path.value.as_str());
     if let Ok(pattern) = RoutePattern::parse(&hosts, path) {
-        return Some(pattern);
+        let name = route.name.as_ref().map(|name| name.value.as_str());
+        return Some(pattern.when(conditions(route)).named(name));
     }
     // Check each host separately, so that every error is reported.
     for host in &route.hosts {
@@ -77,11 +135,13 @@ fn target(
             upstreams.index(&name.value).map(TargetBlueprint::Upstream)
         }
         file::RouteTargetSettings::Respond(reply) => Some(TargetBlueprint::Reply(reply.clone())),
-        file::RouteTargetSettings::Redirect(text) => RedirectTemplate::parse(&text.value)
-            .map(TargetBlueprint::Redirect)
-            .map_err(|error| {
-                cx.diagnostics.error(text.span.clone(), error);
-            })
-            .ok(),
+        file::RouteTargetSettings::Redirect(redirect) => {
+            RedirectTemplate::parse(&redirect.to.value)
+                .map(|location| TargetBlueprint::Redirect(location, redirect.status))
+                .map_err(|error| {
+                    cx.diagnostics.error(redirect.to.span.clone(), error);
+                })
+                .ok()
+        }
     }
 }

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use super::UNKNOWN;
-use crate::config::Spanned;
+use super::{UNKNOWN, optional_name};
 use crate::config::scalar::{boolean, choice, path, path_or_none, socket};
 use crate::config::section::SectionReader;
+use crate::config::{Spanned, Text};
 use crate::tls::{AlpnProtocol, MinVersion};
 
 /// One of `[[listeners]]`.
@@ -15,12 +15,16 @@ use crate::tls::{AlpnProtocol, MinVersion};
 pub struct ListenerSection {
     /// The header of the section.
     pub span: Range<usize>,
+    /// The name in routes, logs and metrics. `None` for the address.
+    pub name: Option<Text>,
     /// The address to listen on; `[::]` covers both families.
     pub address: Spanned<SocketAddr>,
     /// The accepted protocols, in ALPN order, without duplicates. Default h2, then HTTP/1.1.
     pub protocols: Vec<Spanned<AlpnProtocol>>,
     /// Whether connections start with a PROXY header, from trusted proxies only. Default false.
     pub proxy_protocol: Spanned<bool>,
+    /// Whether requests are redirected to the first TLS listener. Default false.
+    pub redirect_to_https: Spanned<bool>,
     /// The TLS settings. `None` for plain HTTP.
     pub tls: Option<TlsSettings>,
 }
@@ -71,15 +75,32 @@ pub(super) fn listeners(root: &mut SectionReader<'_, '_>) -> Vec<ListenerSection
 fn listener(s: &mut SectionReader<'_, '_>) -> ListenerSection {
     let span = s.span();
     let address = s.required("address", socket(), "\"0.0.0.0:8443\"");
-    let protocols = protocols(s);
-    let proxy_protocol = s.or("proxy_protocol", boolean(), false);
-    let tls = s.table("tls", tls);
-    ListenerSection {
+    let listener = ListenerSection {
+        name: optional_name(s),
         address: address.unwrap_or(Spanned::new(UNKNOWN, span.clone())),
         span,
-        protocols,
-        proxy_protocol,
-        tls,
+        protocols: protocols(s),
+        proxy_protocol: s.or("proxy_protocol", boolean(), false),
+        redirect_to_https: s.or("redirect_to_https", boolean(), false),
+        tls: s.table("tls", tls),
+    };
+    if let (true, Some(tls)) = (listener.redirect_to_https.value, &listener.tls) {
+        let message = "`redirect_to_https` is only for a listener without TLS";
+        s.out
+            .error(listener.redirect_to_https.span.clone(), message)
+            .related(tls.span.clone(), "this listener has TLS")
+            .help("remove it, and set it on the plain HTTP listener");
+    }
+    listener
+}
+
+// === impl ListenerSection ===
+
+impl ListenerSection {
+    /// The name, or else the address.
+    pub fn label(&self) -> String {
+        let name = self.name.as_ref().map(|name| name.value.clone());
+        name.unwrap_or_else(|| self.address.value.to_string())
     }
 }
 

@@ -260,6 +260,12 @@ fn name(section: &mut SectionReader<'_, '_>, example: &'static str) -> Text {
     checked_name(section, name)
 }
 
+/// Reads the optional `name` of a section.
+fn optional_name(section: &mut SectionReader<'_, '_>) -> Option<Text> {
+    let name = section.optional("name", scalar::name())?;
+    Some(checked_name(section, name))
+}
+
 /// Checks a name that is a table key chosen by the user.
 fn checked_name(section: &mut SectionReader<'_, '_>, name: Text) -> Text {
     if let Err(wrong) = check_name(&name.value) {

@@ -7,7 +7,7 @@ use super::protect_rules::{RuleOverride, overrides};
 use super::rule::ratio;
 use crate::config::expr_text::ExprText;
 use crate::config::scalar::{
-    SettingType, ValueError, between, boolean, choice, duration, filled, integer, text,
+    SettingType, ValueError, between, boolean, choice, duration, filled, integer, method, text,
 };
 use crate::config::schema::{self, ValueSchema};
 use crate::config::section::SectionReader;
@@ -163,7 +163,7 @@ fn values(s: &mut SectionReader<'_, '_>, kind: Option<PresetKind>) -> ProtectSet
         name: name(s, kind),
         path: paths(s, "path"),
         host: s.one_or_several("host", filled()),
-        method: s.or("method", method(), "POST"),
+        method: s.or("method", method_name(), "POST"),
         user: user(s),
         failed: s.optional("failed", filled()).map(ExprText::written),
         success: s.optional("success", filled()).map(ExprText::written),
@@ -208,16 +208,9 @@ fn preset_name() -> SettingType<String> {
     )
 }
 
-fn method() -> SettingType<String> {
-    SettingType::new(ValueSchema::string_of_form(schema::METHOD, &[]), |value| {
-        let method = filled().parse(value)?;
-        if method.bytes().all(|b| b.is_ascii_uppercase()) {
-            return Ok(method);
-        }
-        let wrong = ValueError::new(format!("`{method}` is not a method"));
-        Err(wrong.help("write it in upper case, for example \"POST\""))
-    })
-    .shown(|method| schema::ExampleValue::Text(method.clone()))
+fn method_name() -> SettingType<String> {
+    let name = method().map(|method| method.to_string());
+    name.shown(|method| schema::ExampleValue::Text(method.clone()))
 }
 
 /// Reads the required paths of a preset.

@@ -2,15 +2,17 @@
 
 use std::ops::Range;
 
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 
-use super::HeaderSetting;
+use super::{HeaderSetting, optional_name};
 use crate::action::FixedResponse;
 use crate::config::scalar::{
-    ValueError, choice, filled, header_name, header_value, parse_header_name, status, text,
+    ValueError, choice, filled, header_name, header_value, method, parse_header_name,
+    redirect_status, status, text,
 };
 use crate::config::section::{Raw, SectionReader};
 use crate::config::{Spanned, Text, schema};
+use crate::route::UrlScheme;
 use crate::route::edit::{HeaderChanges, MessageKind, is_host};
 
 /// One of `[[routes]]`.
@@ -18,6 +20,16 @@ use crate::route::edit::{HeaderChanges, MessageKind, is_host};
 pub struct RouteSettings {
     /// The header of the section.
     pub span: Range<usize>,
+    /// The unique name in the access log. `None` for the path template.
+    pub name: Option<Text>,
+    /// The listener that the route matches. `None` for any.
+    pub listener: Option<Text>,
+    /// The scheme that the route matches. `None` for any.
+    pub scheme: Option<Spanned<UrlScheme>>,
+    /// The methods that the route matches. Empty for any.
+    pub methods: Vec<Spanned<Method>>,
+    /// The headers that the route matches.
+    pub headers: Vec<HeaderSetting>,
     /// The hosts that the route matches. Empty for any host.
     pub hosts: Vec<Text>,
     /// The path template that the route matches. `None` for any path.
@@ -41,12 +53,22 @@ pub enum RouteTargetSettings {
     Upstream(Text),
     /// A fixed response of the gateway.
     Respond(FixedResponse),
-    /// A redirect to this address, a template.
-    Redirect(Text),
+    /// A redirect.
+    Redirect(RedirectSettings),
+}
+
+/// `redirect` of a route.
+#[derive(Clone, Debug)]
+pub struct RedirectSettings {
+    /// The target, a template.
+    pub to: Text,
+    /// The status. Default 308.
+    pub status: StatusCode,
 }
 
 const TARGETS: &[&str] = &["upstream", "respond", "redirect"];
 const FORMS: &[(&str, bool)] = &[("normalized", false), ("raw", true)];
+const SCHEMES: &[(&str, UrlScheme)] = &[("http", UrlScheme::Http), ("https", UrlScheme::Https)];
 
 pub(super) fn route(s: &mut SectionReader<'_, '_>) -> RouteSettings {
     s.exactly_one("a route", TARGETS, "upstream = \"app\"");
@@ -56,6 +78,13 @@ pub(super) fn route(s: &mut SectionReader<'_, '_>) -> RouteSettings {
     };
     let route = RouteSettings {
         span: s.span(),
+        name: optional_name(s),
+        listener: s.optional("listener", filled()),
+        scheme: s.optional("scheme", choice(SCHEMES, &[])),
+        methods: methods(s),
+        headers: s
+            .table("headers", |s| headers(s, |_| Ok(())))
+            .unwrap_or_default(),
         hosts: s.array_or("hosts", filled(), []),
         path: s.optional("path", filled()),
         target: target(s),
@@ -67,6 +96,11 @@ pub(super) fn route(s: &mut SectionReader<'_, '_>) -> RouteSettings {
     one_path(s, &route);
     must_forward(s, &route);
     route
+}
+
+fn methods(s: &mut SectionReader<'_, '_>) -> Vec<Spanned<Method>> {
+    let methods = s.array_or("methods", method(), []);
+    s.each_once("methods", methods, "a method is listed twice")
 }
 
 /// Refuses `strip_prefix` with `forward_raw`: it applies only to normalized paths.
@@ -104,10 +138,24 @@ fn target(s: &mut SectionReader<'_, '_>) -> Option<RouteTargetSettings> {
     let respond = s
         .table("respond", respond)
         .map(RouteTargetSettings::Respond);
-    let redirect = s
-        .optional("redirect", filled())
-        .map(RouteTargetSettings::Redirect);
+    let redirect = redirect(s).map(RouteTargetSettings::Redirect);
     upstream.or(respond).or(redirect)
+}
+
+/// Reads the target of a redirect, or a table with target and status.
+fn redirect(s: &mut SectionReader<'_, '_>) -> Option<RedirectSettings> {
+    let plain = filled().map(|to| Some((to, None, StatusCode::PERMANENT_REDIRECT)));
+    let written = s.value_or_table("redirect", plain, None, |s| {
+        let to = s.required("to", filled(), "\"https://{host}{uri}\"");
+        let status = s.or("status", redirect_status(), StatusCode::PERMANENT_REDIRECT);
+        let Spanned { value, span } = to?;
+        Some(Some((value, Some(span), status.value)))
+    });
+    let (to, span, status) = written.value?;
+    Some(RedirectSettings {
+        to: Spanned::new(to, span.unwrap_or(written.span)),
+        status,
+    })
 }
 
 fn respond(s: &mut SectionReader<'_, '_>) -> FixedResponse {

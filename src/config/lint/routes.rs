@@ -8,10 +8,11 @@ use ipnet::IpNet;
 use super::{LintCode, Warnings};
 use crate::config::Text;
 use crate::config::file::{
-    ConfigFile, KnownClientSettings, RouteSettings, RouteTargetSettings, RuleSettings,
+    ConfigFile, HeaderSetting, KnownClientSettings, RouteSettings, RouteTargetSettings,
+    RuleSettings,
 };
 use crate::expr::{self, ExprOutline, TestRelation};
-use crate::route::{HostPattern, PathPattern, PathSegment};
+use crate::route::{HostPattern, PathPattern, PathSegment, UrlScheme};
 use crate::upstream::{ServerEndpoint, ServerLocation};
 
 /// The shortest prefix length of a trusted network. A wider network includes unknown hosts.
@@ -23,6 +24,7 @@ pub(super) fn warn(file: &ConfigFile, warnings: &mut Warnings<'_>) {
     for (at, route) in file.routes.iter().enumerate() {
         let earlier = file.routes.get(..at).unwrap_or_default();
         unreachable(route, earlier, warnings);
+        without_tls(route, file, warnings);
         foreign_hosts(route, warnings);
         if let Some(path) = &route.path {
             foreign_variables(path, warnings);
@@ -128,9 +130,43 @@ fn unreachable(route: &RouteSettings, earlier: &[RouteSettings], warnings: &mut 
         .help(help);
 }
 
+/// Warns of a route for `https` in a gateway whose clients can only use plain HTTP.
+fn without_tls(route: &RouteSettings, file: &ConfigFile, warnings: &mut Warnings<'_>) {
+    let scheme = route.scheme.as_ref();
+    let Some(scheme) = scheme.filter(|one| one.value == UrlScheme::Https) else {
+        return;
+    };
+    let has_tls = file.listeners.iter().any(|one| one.tls.is_some());
+    if has_tls || !file.client_ip.trusted_proxies.is_empty() {
+        return;
+    }
+    let message = "no request reaches this route: no listener has TLS";
+    warnings
+        .at(LintCode::UnreachableRoute, &scheme.span, message)
+        .help("add `[listeners.tls]`; or, behind a proxy that terminates TLS and sets `x-forwarded-proto`, list it in `client_ip.trusted_proxies`");
+}
+
 fn hides(wide: &RouteSettings, narrow: &RouteSettings) -> bool {
     let paths = pattern(wide).zip(pattern(narrow));
-    paths.is_some_and(|(wide, narrow)| path_hides(&wide, &narrow)) && hosts_hide(wide, narrow)
+    paths.is_some_and(|(wide, narrow)| path_hides(&wide, &narrow))
+        && hosts_hide(wide, narrow)
+        && conditions_hide(wide, narrow)
+}
+
+/// Returns whether requests that meet the further conditions of `narrow` meet those of `wide`.
+fn conditions_hide(wide: &RouteSettings, narrow: &RouteSettings) -> bool {
+    let listener = |route: &RouteSettings| route.listener.as_ref().map(|one| one.value.clone());
+    let scheme = |route: &RouteSettings| route.scheme.as_ref().map(|one| one.value);
+    let lists = |method| wide.methods.iter().any(|one| one.value == method);
+    let mut methods = narrow.methods.iter().map(|one| one.value.clone());
+    let has = |header: &HeaderSetting| {
+        let mut own = narrow.headers.iter();
+        own.any(|own| own.name.value == header.name.value && own.value.value == header.value.value)
+    };
+    (wide.listener.is_none() || listener(wide) == listener(narrow))
+        && (wide.scheme.is_none() || scheme(wide) == scheme(narrow))
+        && (wide.methods.is_empty() || !narrow.methods.is_empty() && methods.all(lists))
+        && wide.headers.iter().all(has)
 }
 
 fn pattern(route: &RouteSettings) -> Option<PathPattern> {

@@ -4,13 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::path::Path;
 
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use ipnet::IpNet;
 use toml::de::DeValue;
 
 use super::{Parsed, SettingType, ValueError, string, whole};
 use crate::config::schema::{
-    ExampleValue, HEADER_NAME, HEADER_VALUE, HOST_OR_NONE, NETWORK, SERVER, SOCKET, STATUS_RANGE,
+    ExampleValue, HEADER_NAME, HEADER_VALUE, HOST_OR_NONE, METHOD, NETWORK, SERVER, SOCKET, STATUS_RANGE,
     TARGET, ValueSchema,
 };
 use crate::config::{Diagnostic, Diagnostics, LintCode};
@@ -224,6 +224,40 @@ pub(in crate::config) fn header_value() -> SettingType<HeaderValue> {
         })
     })
     .shown(|value| ExampleValue::Text(String::from_utf8_lossy(value.as_bytes()).into_owned()))
+}
+
+/// The method of a request.
+pub(in crate::config) fn method() -> SettingType<Method> {
+    let shape = ValueSchema::string_of_form(METHOD, &[]);
+    SettingType::new(shape, |value| {
+        let written = string(value, "a method")?;
+        let is_upper = !written.is_empty() && written.bytes().all(|b| b.is_ascii_uppercase());
+        let method = Method::from_bytes(written.as_bytes()).ok();
+        method.filter(|_| is_upper).ok_or_else(|| {
+            ValueError::new(format!("`{written}` is not a method"))
+                .help("write it in upper case, for example \"POST\"")
+        })
+    })
+    .shown(|method| ExampleValue::Text(method.to_string()))
+}
+
+/// The status of a redirect.
+pub(in crate::config) fn redirect_status() -> SettingType<StatusCode> {
+    const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
+    let parse = |value: &DeValue<'_>| {
+        let number = whole(value)?;
+        let code = REDIRECTS
+            .into_iter()
+            .find(|code| i128::from(*code) == number);
+        code.and_then(|code| StatusCode::from_u16(code).ok())
+            .ok_or_else(|| {
+                ValueError::new(format!("{number} is not the status of a redirect"))
+                    .help("write 301, 302, 303, 307 or 308")
+            })
+    };
+    let between = |low, high| ValueSchema::Integer { low, high };
+    let shape = ValueSchema::Either(vec![between(301, 303), between(307, 308)]);
+    SettingType::new(shape, parse).shown(|status| ExampleValue::Integer(status.as_u16().into()))
 }
 
 /// The status of a final response.

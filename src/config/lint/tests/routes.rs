@@ -55,6 +55,54 @@ fn routes_that_an_earlier_route_makes_unreachable() {
 }
 
 #[test]
+fn a_route_with_conditions_hides_only_requests_that_meet_them() {
+    let routes = |first: &str, second: &str| {
+        format!("{TLS}[[routes]]\n{first}\nrespond = {{}}\n[[routes]]\n{second}\nrespond = {{}}\n")
+    };
+    let message = "no request reaches this route";
+    only(&routes("", "methods = [\"GET\"]"), message);
+    only(
+        &routes(
+            "methods = [\"GET\", \"PUT\"]",
+            "methods = [\"GET\"]\npath = \"/a\"",
+        ),
+        message,
+    );
+    only(
+        &routes(
+            "headers = { a = \"1\" }",
+            "headers = { b = \"2\", a = \"1\" }",
+        ),
+        message,
+    );
+    only(
+        &routes("scheme = \"https\"", "scheme = \"https\"\npath = \"/a\""),
+        message,
+    );
+    none(&routes("methods = [\"GET\"]", ""));
+    none(&routes(
+        "methods = [\"GET\"]",
+        "methods = [\"GET\", \"PUT\"]",
+    ));
+    none(&routes(
+        "headers = { a = \"1\" }",
+        "headers = { a = \"2\" }",
+    ));
+    none(&routes("scheme = \"http\"", "scheme = \"https\""));
+    none(&routes("listener = \"127.0.0.1:0\"", ""));
+}
+
+#[test]
+fn a_route_for_https_without_tls() {
+    let file = "[[listeners]]\naddress = \"127.0.0.1:0\"\n\
+                [[routes]]\nscheme = \"https\"\nrespond = {}\n";
+    only(file, "no request reaches this route: no listener has TLS");
+    none(&format!(
+        "[client_ip]\ntrusted_proxies = [\"10.0.0.1\"]\n{file}"
+    ));
+}
+
+#[test]
 fn a_trusted_network_that_includes_unknown_hosts() {
     only(
         &format!("{TLS}[client_ip]\ntrusted_proxies = [\"0.0.0.0/0\"]\n"),
