@@ -108,7 +108,7 @@ async fn request(
     let (mut parts, mut incoming) = request.into_parts();
     let tunnel = TunnelClient::of(&mut parts, &mut incoming);
     let id = request_id(&state, &connection, &parts.headers);
-    let info = RequestInfo::of(&parts, &id, now);
+    let mut info = RequestInfo::of(&parts, &id, now, snapshot.error_pages(None));
     if core.late.get() {
         return Some(state.refuse(&info, &connection, GatewayError::Unavailable));
     }
@@ -122,7 +122,7 @@ async fn request(
         }
     };
     let client = (snapshot.settings.client_ip).resolve(connection.peer.ip(), &parts.headers);
-    let route = snapshot.route_of(&head, &parts.headers, &connection);
+    let route = select_route(&state, &head, &connection, &mut info);
     let geo = &snapshot.settings.geo;
     let mut facts = RequestFacts::new(&head, &parts.headers, &connection, client, now, geo);
     facts.route = route.map(|(pattern, _)| pattern.template());
@@ -159,6 +159,21 @@ async fn request(
     Some(finish(&mut request, handled, route))
 }
 
+/// Selects the route, and applies its limits and error pages.
+fn select_route<'a>(
+    state: &'a RequestState,
+    head: &RequestHead<'_>,
+    connection: &ClientConnection,
+    info: &mut RequestInfo<'a>,
+) -> Option<imitate::Route<'a>> {
+    let snapshot = &*state.snapshot;
+    let route = snapshot.route_of(head, info.headers, connection);
+    let config = route.map(|(_, config)| config);
+    state.meter.max.set(snapshot.max_body(config));
+    info.errors = snapshot.error_pages(config);
+    route
+}
+
 /// settle → quota headers → the route's changes → the cookie of a known client.
 fn finish(
     request: &mut RequestContext<'_, '_>,
@@ -170,7 +185,7 @@ fn finish(
     handled.add_quota_headers(request.snapshot(), &request.decision);
     let (edits, cookie) = (handled.edits(route), request.issue_cookie(&handled));
     let mut response = request.start_response(handled);
-    edit(&mut response, edits, request.facts.head);
+    edit(&mut response, edits, request.facts);
     add_cookie(&mut response, cookie);
     response
 }
@@ -204,11 +219,12 @@ fn add_cookie<B>(response: &mut Response<B>, cookie: Option<HeaderValue>) {
 fn edit(
     response: &mut Response<LoggedBody>,
     edits: Option<&HeaderChanges>,
-    head: &RequestHead<'_>,
+    facts: &RequestFacts<'_>,
 ) {
     if let Some(edits) = edits {
-        edits.apply(response.headers_mut());
+        edits.resolve(facts).apply(response.headers_mut());
     }
+    let head = facts.head;
     if head.upgrade.is_some() && head.version == Version::HTTP_2 {
         tunnel::to_extended_connect(response);
     }

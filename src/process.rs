@@ -185,8 +185,14 @@ impl ProcessState {
         let routes = blueprint.routes.into_iter();
         let routes = routes.filter_map(|(pattern, route)| {
             let target = target(route.target, &upstreams)?;
-            let edits = route.edits;
-            Some((pattern, RouteConfig { target, edits }))
+            let route = RouteConfig {
+                target,
+                edits: route.edits,
+                response_timeout: route.response_timeout,
+                max_body: route.max_body,
+                errors: route.errors,
+            };
+            Some((pattern, route))
         });
         let routes = RouteTable::new(routes);
         let credentials = self.credentials(blueprint.credentials);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::action::imitate::ResponseClass;
-use crate::action::{FixedResponse, QuotaNames, ResponseTemplate};
+use crate::action::{ErrorPages, FixedResponse, QuotaNames, ResponseTemplate};
 use crate::decision::{Action, RuleIndex, Verdict};
 use crate::expr::{FieldId, NamedLists, Scalar, ValueType};
 use crate::facts::client_ip::{ClientIpResolver, IpPrefixes};
@@ -55,8 +55,10 @@ pub struct Snapshot {
 pub struct GatewaySettings {
     /// The limits of a connection and a request.
     pub limits: ConnectionLimits,
-    /// The maximum size of a request body, in bytes. `None` for no limit.
+    /// The maximum size of a request body, in bytes, if the route sets none. `None` for no limit.
     pub max_body: Option<u64>,
+    /// The error pages of requests without a route. `None` if there are none.
+    pub errors: Option<Arc<ErrorPages>>,
     /// The maximum number of bytes of a request body that rules can read.
     pub inspect_body: usize,
     /// The drain timeout.
@@ -161,6 +163,12 @@ pub struct RouteConfig<T = RouteTarget> {
     pub target: T,
     /// The changes to requests and responses. `None` if there are none.
     pub edits: Option<Arc<RouteEdits>>,
+    /// The timeout for the response head. `None` for that of the upstream.
+    pub response_timeout: Option<Duration>,
+    /// The maximum size of a request body, in bytes. `None` for no limit.
+    pub max_body: Option<u64>,
+    /// The error pages. `None` if there are none.
+    pub errors: Option<Arc<ErrorPages>>,
 }
 
 /// The target of a route.
@@ -267,6 +275,17 @@ impl Snapshot {
             connection,
             client_ip: &self.settings.client_ip,
         })
+    }
+
+    /// Returns the maximum size of a request body, in bytes. `None` for no limit.
+    pub fn max_body(&self, route: Option<&RouteConfig>) -> Option<u64> {
+        route.map_or(self.settings.max_body, |route| route.max_body)
+    }
+
+    /// Returns the error pages for a request. `None` if there are none.
+    pub fn error_pages<'a>(&'a self, route: Option<&'a RouteConfig>) -> Option<&'a ErrorPages> {
+        let pages = route.map_or(&self.settings.errors, |route| &route.errors);
+        pages.as_deref()
     }
 
     /// Returns how clients become known. `None` if none can.

@@ -2,8 +2,9 @@
 
 use http::{Response, StatusCode};
 
-use super::RequestInfo;
+use super::error_pages::error_page;
 use super::format::ResponseFormat;
+use super::{RefusingRule, RequestInfo};
 use crate::body::Body;
 
 /// Why a request cannot be served.
@@ -82,9 +83,12 @@ impl GatewayError {
         }
     }
 
-    /// Builds the response in the format that the client prefers.
+    /// Builds the configured response for the error, or else one in the format that the client prefers.
     pub fn to_response(self, request: &RequestInfo<'_>) -> Response<Body> {
         let status = self.status();
+        if let Some(page) = error_page(request, status, &RefusingRule::NO_RULE) {
+            return page;
+        }
         let (code, title) = (status.as_u16(), status.canonical_reason().unwrap_or(""));
         let form = ResponseFormat::negotiate(&request.accept());
         let body = match form {

@@ -2,6 +2,8 @@
 //! never connects to an origin server.
 
 mod challenge;
+mod error_pages;
+mod escape;
 mod fault;
 mod format;
 pub mod imitate;
@@ -19,6 +21,7 @@ pub use self::challenge::{
     CHALLENGE_HEADER, ChallengeAudience, ChallengeResponse, EndpointResponse, PageOrigin,
     RefusedSolution, hidden_inputs, is_own_origin, page_origin,
 };
+pub use self::error_pages::ErrorPages;
 pub use self::fault::{GatewayError, client_left, cut_off, unanswered};
 pub use self::quota::{QuotaNames, add_quota_headers};
 pub use self::refusal::{RefusingRule, block, shadow};
@@ -51,6 +54,8 @@ pub struct RequestInfo<'a> {
     pub id: &'a str,
     /// When the request arrived.
     pub now: Timestamp,
+    /// The configured error pages. `None` if there are none.
+    pub errors: Option<&'a ErrorPages>,
 }
 
 /// The fixed response of a route with `respond`.
@@ -76,7 +81,12 @@ pub struct RedirectResponse {
 
 impl<'a> RequestInfo<'a> {
     /// Collects the values from the request's parts.
-    pub fn of(parts: &'a Parts, id: &'a str, now: Timestamp) -> Self {
+    pub fn of(
+        parts: &'a Parts,
+        id: &'a str,
+        now: Timestamp,
+        errors: Option<&'a ErrorPages>,
+    ) -> Self {
         Self {
             method: &parts.method,
             uri: &parts.uri,
@@ -84,6 +94,7 @@ impl<'a> RequestInfo<'a> {
             headers: &parts.headers,
             id,
             now,
+            errors,
         }
     }
 

@@ -3,6 +3,7 @@
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
+use super::error_pages::error_page;
 use super::format::ResponseFormat;
 use super::{RequestInfo, ResponseTemplate};
 use crate::body::Body;
@@ -38,7 +39,8 @@ pub fn block(request: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> Response<
     }
     let mut response = match refused.response {
         Some(template) => template.to_response(request, refused),
-        None => too_many(request, refused),
+        None => error_page(request, StatusCode::TOO_MANY_REQUESTS, refused)
+            .unwrap_or_else(|| too_many(request, refused)),
     };
     if let Some(seconds) = refused.retry_after {
         response

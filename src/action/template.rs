@@ -5,9 +5,15 @@ use std::fmt::Write as _;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
+use super::escape::escape_for;
+use super::format::ResponseFormat;
 use super::{RefusingRule, RequestInfo};
 use crate::body::Body;
 use crate::clock::Rfc3339;
+
+/// The media types of the bodies that are selected by `Accept`.
+const HTML: &str = "text/html; charset=utf-8";
+const JSON: &str = "application/json";
 
 /// A configured response.
 #[derive(Clone, Debug)]
@@ -20,6 +26,10 @@ pub struct ResponseTemplate {
     pub headers: Vec<(HeaderName, HeaderTemplate)>,
     /// The body.
     pub body: Template,
+    /// The HTML body for clients that prefer HTML. `None` for `body`.
+    pub html: Option<Template>,
+    /// The JSON body for clients that prefer JSON. `None` for `body`.
+    pub json: Option<Template>,
     /// Whether a shadow response copies headers and timing of the route's real responses, once they are learned.
     pub imitate: bool,
 }
@@ -73,8 +83,18 @@ impl ResponseTemplate {
         request: &RequestInfo<'_>,
         refused: &RefusingRule<'_>,
     ) -> Response<Body> {
-        let body = self.filled(request, refused);
-        let mut response = request.to_response(self.status, &self.content_type, body);
+        self.to_response_with(self.status, request, refused)
+    }
+
+    /// Builds the response with another status.
+    pub(super) fn to_response_with(
+        &self,
+        status: StatusCode,
+        request: &RequestInfo<'_>,
+        refused: &RefusingRule<'_>,
+    ) -> Response<Body> {
+        let (content_type, body) = self.filled(request, refused);
+        let mut response = request.to_response(status, &content_type, body);
         for (name, field) in &self.headers {
             if let Some(value) = field.value(request, refused) {
                 response.headers_mut().append(name, value);
@@ -83,10 +103,36 @@ impl ResponseTemplate {
         response
     }
 
-    /// Renders the body.
-    pub(super) fn filled(&self, request: &RequestInfo<'_>, refused: &RefusingRule<'_>) -> String {
-        let escape = escape_for(&self.content_type);
-        self.body.fill(request, refused, escape)
+    /// Renders the body that the client prefers, and returns it with its media type.
+    pub(super) fn filled(
+        &self,
+        request: &RequestInfo<'_>,
+        refused: &RefusingRule<'_>,
+    ) -> (HeaderValue, String) {
+        let (content_type, body) = self.body_for(request);
+        let escape = escape_for(&content_type);
+        (content_type, body.fill(request, refused, escape))
+    }
+
+    /// Returns the body that the client prefers. A client that prefers a form which is absent gets `body`, or else the
+    /// other form.
+    fn body_for(&self, request: &RequestInfo<'_>) -> (HeaderValue, &Template) {
+        let plain = (self.content_type.clone(), &self.body);
+        if self.html.is_none() && self.json.is_none() {
+            return plain;
+        }
+        let html = self.html.as_ref().map(|html| (HTML, html));
+        let json = self.json.as_ref().map(|json| (JSON, json));
+        let (preferred, other) = match ResponseFormat::negotiate(&request.accept()) {
+            ResponseFormat::Html => (html, json),
+            ResponseFormat::Problem => (json, html),
+            ResponseFormat::Text => (None, html.or(json)),
+        };
+        let other = other.filter(|_| self.body.is_empty());
+        let chosen = preferred.or(other);
+        chosen.map_or(plain, |(media, body)| {
+            (HeaderValue::from_static(media), body)
+        })
     }
 }
 
@@ -156,6 +202,12 @@ impl Template {
                 TemplatePiece::Value(TemplateValue::Rule | TemplateValue::RetryAfter)
             )
         })
+    }
+
+    /// Returns whether the text is empty.
+    pub fn is_empty(&self) -> bool {
+        let mut pieces = self.0.iter();
+        pieces.all(|piece| matches!(piece, TemplatePiece::Text(text) if text.is_empty()))
     }
 
     /// Returns the usual length in bytes.
@@ -276,81 +328,4 @@ fn hex(digits: usize) -> String {
 fn between(low: i64, high: i64) -> i64 {
     let span = (i128::from(high) - i128::from(low) + 1) as u128;
     (i128::from(low) + (random() % span) as i128) as i64
-}
-
-/// Returns the function that escapes a value for a body of this `content-type`: within quotes, or as an
-/// element's text. An unknown type is plain text.
-fn escape_for(content_type: &HeaderValue) -> fn(&str) -> String {
-    let media = media_type(content_type);
-    let has = |word: &str| media.contains(word);
-    if has("json") {
-        json_escape
-    } else if has("html") || has("xml") {
-        html_escape
-    } else if has("javascript") || has("ecmascript") {
-        script_escape
-    } else if media == "text/csv" {
-        // The inside of a quoted field (RFC 4180, section 2).
-        |text| text.replace('"', "\"\"")
-    } else {
-        str::to_owned
-    }
-}
-
-/// Returns the media type in lower case without parameters: `text/html` of `Text/HTML; charset=utf-8`.
-pub(super) fn media_type(content_type: &HeaderValue) -> String {
-    let text = String::from_utf8_lossy(content_type.as_bytes());
-    let media = text.split(';').next().unwrap_or_default();
-    media.trim().to_ascii_lowercase()
-}
-
-/// Escapes `text` for the inside of a JSON string.
-pub(super) fn json_escape(text: &str) -> String {
-    escape(text, |c| match c {
-        '"' => Some("\\\"".to_owned()),
-        '\\' => Some("\\\\".to_owned()),
-        c => c.is_control().then(|| unicode(c)),
-    })
-}
-
-/// Escapes `text` for HTML or XML text or a quoted attribute. Removes control characters, which XML does not
-/// allow.
-pub(super) fn html_escape(text: &str) -> String {
-    escape(text, |c| match c {
-        '&' => Some("&amp;".to_owned()),
-        '<' => Some("&lt;".to_owned()),
-        '>' => Some("&gt;".to_owned()),
-        '"' => Some("&quot;".to_owned()),
-        '\'' => Some("&#39;".to_owned()),
-        '\n' | '\t' => None,
-        c => c.is_control().then(String::new),
-    })
-}
-
-/// Escapes `text` for the inside of a script string, in quotes of any kind, also within a page.
-fn script_escape(text: &str) -> String {
-    escape(text, |c| match c {
-        '\\' => Some("\\\\".to_owned()),
-        '"' | '\'' | '`' | '$' | '<' | '>' | '&' | '/' | '\u{2028}' | '\u{2029}' => {
-            Some(unicode(c))
-        }
-        c => c.is_control().then(|| unicode(c)),
-    })
-}
-
-/// Replaces the characters for which `replacement` returns a text.
-fn escape(text: &str, replacement: impl Fn(char) -> Option<String>) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match replacement(c) {
-            Some(replaced) => out.push_str(&replaced),
-            None => out.push(c),
-        }
-    }
-    out
-}
-
-/// Formats a character as `\uXXXX`; the escaped characters have at most four digits.
-fn unicode(c: char) -> String {
-    format!("\\u{:04x}", u32::from(c))
 }

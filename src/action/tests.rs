@@ -44,6 +44,7 @@ impl Request {
             headers: &self.headers,
             id: "00ff",
             now: Timestamp::from_secs(1_700_000_040),
+            errors: None,
         }
     }
 }

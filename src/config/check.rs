@@ -58,7 +58,9 @@ fn upstreams_exist<'a>(file: &'a ConfigFile, out: &mut Diagnostics) {
 
 fn responses_exist(file: &ConfigFile, out: &mut Diagnostics) {
     let names: Vec<_> = file.responses.iter().map(|r| &*r.name.value).collect();
-    for name in file.rules.iter().filter_map(|rule| rule.response.as_ref()) {
+    let of_rules = file.rules.iter().filter_map(|rule| rule.response.as_ref());
+    let of_errors = file.error_pages().map(|page| &page.response);
+    for name in of_rules.chain(of_errors) {
         exists("response", name, &names, out);
     }
 }

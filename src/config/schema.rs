@@ -132,6 +132,8 @@ pub const PRESET_NAME: &str = "^[A-Za-z0-9_-]{1,40}$";
 pub const PRESET_PATH: &str = r##"^/[^\x00-\x20"#*?\\\x7F-\x9F]*\*?$"##;
 /// A path of a preset, or an empty string.
 pub const PRESET_PATH_OR_NONE: &str = r##"^(/[^\x00-\x20"#*?\\\x7F-\x9F]*\*?)?$"##;
+/// The status of an error, or a class of them.
+pub const ERROR_STATUS: &str = "^([45][0-9]{2}|[45]xx)$";
 /// The method of a request.
 pub const METHOD: &str = "^[A-Z]+$";
 /// A duration.

@@ -27,6 +27,8 @@ const SHADOWED: u64 = 1 << 30;
 /// The state of a request body during and after reading.
 #[derive(Default)]
 pub struct BodyMeter {
+    /// The maximum size in bytes, once the route is known. `None` for no limit.
+    pub max: Cell<Option<u64>>,
     /// The number of bytes that have arrived.
     pub bytes: Cell<u64>,
     /// Whether the body exceeded its limit.
@@ -60,7 +62,7 @@ pub fn streamed(incoming: RequestBody, state: &Rc<RequestState>) -> Body {
     Body::stream(Metered {
         incoming,
         state: state.clone(),
-        max: state.snapshot.settings.max_body.unwrap_or(u64::MAX),
+        max: state.meter.max.get().unwrap_or(u64::MAX),
     })
 }
 
@@ -100,7 +102,7 @@ pub async fn read(
 
 /// Reads the body of a shadowed request as an origin server would.
 pub async fn swallow(state: &RequestState, mut incoming: RequestBody) -> DiscardedBody {
-    let max = state.snapshot.settings.max_body.unwrap_or(SHADOWED);
+    let max = state.meter.max.get().unwrap_or(SHADOWED);
     let drained = read_out(&mut incoming, max, &state.meter.bytes).await;
     DiscardedBody { drained, incoming }
 }

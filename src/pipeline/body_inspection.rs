@@ -66,7 +66,12 @@ pub async fn inspect(
     if incoming.is_end_stream() {
         return None;
     }
-    let result = match InspectionPlan::of(request.snapshot(), request.info, request.facts) {
+    let result = match InspectionPlan::of(
+        request.snapshot(),
+        request.info,
+        request.facts,
+        request.state.meter.max.get(),
+    ) {
         InspectionPlan::Ignore => return None,
         InspectionPlan::Skip(why) => why,
         InspectionPlan::Read(kind) => match read(request, incoming, kind).await {
@@ -145,10 +150,15 @@ pub fn refuse(request: &mut RequestContext<'_, '_>, fault: GatewayError) -> Resp
 
 impl InspectionPlan {
     /// Returns what to do about the body of a request with this head.
-    pub fn of(snapshot: &Snapshot, info: &RequestInfo<'_>, facts: &RequestFacts<'_>) -> Self {
+    pub fn of(
+        snapshot: &Snapshot,
+        info: &RequestInfo<'_>,
+        facts: &RequestFacts<'_>,
+        max_body: Option<u64>,
+    ) -> Self {
         let is_message = facts.head.body != BodyLength::None && facts.head.upgrade.is_none();
         // A body that is too large is refused later, without reading it.
-        if !is_message || is_too_large(snapshot, facts) {
+        if !is_message || is_too_large(facts, max_body) {
             return Self::Ignore;
         }
         let reads = body_reads(snapshot, facts);

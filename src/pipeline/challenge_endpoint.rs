@@ -59,7 +59,11 @@ impl<'a, 'c, 'r> ChallengeRequest<'a, 'c, 'r> {
     /// Responds to the request.
     pub async fn respond(self, incoming: RequestBody) -> HandledResponse {
         let is_solution = self.name == "challenge" && self.request.info.method == Method::POST;
-        match forward::fault(self.request.snapshot(), self.request.facts) {
+        match forward::fault(
+            self.request.snapshot(),
+            self.request.facts,
+            self.request.state.meter.max.get(),
+        ) {
             // Solutions have a limit of their own.
             Some(GatewayError::BodyTooLarge) if is_solution => {}
             Some(fault) => return respond::refuse(self.request, incoming, fault).await,

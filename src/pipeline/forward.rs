@@ -36,7 +36,7 @@ impl RequestContext<'_, '_> {
         let route = self.route.map(|(_, route)| route);
         let target = self.snapshot().leads(self.decision.verdict, route);
         self.state.is_countable.set(self.is_countable());
-        if let Some(fault) = fault(self.snapshot(), self.facts) {
+        if let Some(fault) = fault(self.snapshot(), self.facts, self.state.meter.max.get()) {
             return respond::refuse(self, incoming, fault).await;
         }
         let incoming = if self.awaits_end(&incoming) {
@@ -59,7 +59,8 @@ impl RequestContext<'_, '_> {
             }
             Some(RouteTarget::Redirect(template, status)) => {
                 let rest = body::discard(self, incoming).await;
-                respond::redirect(self.info, self.facts, template, *status).leaving(&rest, self.info)
+                respond::redirect(self.info, self.facts, template, *status)
+                    .leaving(&rest, self.info)
             }
             Some(RouteTarget::Upstream { upstream, hash_key }) => {
                 let key = hash_key.as_ref().map_or(0, |key| key.digest(self.facts));
@@ -105,17 +106,19 @@ impl RequestContext<'_, '_> {
         } else {
             self.tag_names()
         };
+        let changes = edits.map(|edits| edits.request.resolve(self.facts));
         let outbound = OutboundRequest {
             method: head.method,
             target: &target,
             headers: self.info.headers,
-            edits: edits.map(|edits| &edits.request),
+            edits: changes.as_deref(),
             version: head.version,
             host: None,
             forwarding: self.forwarding(head.authority(), &rules),
             body: body::streamed(incoming, self.state),
             upgrade: head.upgrade.is_some(),
             key,
+            response_timeout: self.route.and_then(|(_, route)| route.response_timeout),
         };
         // Pinned here, because moving it would copy it.
         let answer = pin!(self.state.core.pool.forward(upstream, outbound));
@@ -274,17 +277,21 @@ impl RequestContext<'_, '_> {
 }
 
 /// Returns why a request is refused regardless of its route, although no rule stopped it. `None` if it is not.
-pub fn fault(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> Option<GatewayError> {
+pub fn fault(
+    snapshot: &Snapshot,
+    facts: &RequestFacts<'_>,
+    max_body: Option<u64>,
+) -> Option<GatewayError> {
     if is_misdirected(snapshot, facts) {
         return Some(GatewayError::Misdirected);
     }
-    is_too_large(snapshot, facts).then_some(GatewayError::BodyTooLarge)
+    is_too_large(facts, max_body).then_some(GatewayError::BodyTooLarge)
 }
 
 /// Returns whether the declared body length is larger than allowed.
-pub fn is_too_large(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> bool {
+pub fn is_too_large(facts: &RequestFacts<'_>, max_body: Option<u64>) -> bool {
     let declared = facts.head.body_size().unwrap_or(0);
-    snapshot.settings.max_body.is_some_and(|max| declared > max)
+    max_body.is_some_and(|max| declared > max)
 }
 
 fn is_misdirected(snapshot: &Snapshot, facts: &RequestFacts<'_>) -> bool {

@@ -181,7 +181,7 @@ pub async fn shadow(
     let rest = body::swallow(state, incoming).await;
     let asked_at = if whole { state.began } else { core.instant() };
     let handled = match rest.drained {
-        DrainOutcome::TooLong if snapshot.settings.max_body.is_some() => {
+        DrainOutcome::TooLong if state.meter.max.get().is_some() => {
             HandledResponse::own(GatewayError::BodyTooLarge.to_response(info))
         }
         DrainOutcome::Broken => HandledResponse::own(GatewayError::Malformed.to_response(info)),

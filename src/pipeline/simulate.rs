@@ -23,7 +23,7 @@ mod geo;
 use self::geo::SimulatedGeo;
 use super::body_inspection::InspectionPlan;
 use super::challenge;
-use super::engine::{Engine, ResponsePhase};
+use super::engine::{Engine, Evaluation, ResponsePhase};
 use super::forward::{fault, is_too_large};
 use super::imitate::Route;
 use super::known_client::take_named_user;
@@ -113,12 +113,14 @@ impl Simulation {
         let (peer, headers) = (self.connection.peer.ip(), &self.parts.headers);
         let id = snapshot.settings.client_ip.request_id(peer, headers);
         let id = id.unwrap_or(ID);
-        let info = RequestInfo::of(&self.parts, id, now);
+        let mut info = RequestInfo::of(&self.parts, id, now, snapshot.error_pages(None));
         let head = match self.head(snapshot) {
             Ok(head) => head,
             Err(malformed) => return self.malformed(snapshot, &info, malformed),
         };
         let route = snapshot.route_of(&head, headers, &self.connection);
+        let target = route.map(|(_, route)| route);
+        info.errors = snapshot.error_pages(target);
         let geo = SimulatedGeo(self, &snapshot.settings.geo);
         let client = self.client(snapshot);
         let mut facts = RequestFacts::new(&head, headers, &self.connection, client, now, &geo);
@@ -126,7 +128,7 @@ impl Simulation {
         facts.id = id;
         facts.credentials = snapshot.credentials.as_ref();
         self.assume_client(&facts);
-        self.inspect(snapshot, &info, &facts);
+        self.inspect(snapshot, &info, &facts, snapshot.max_body(target));
         let engine = Engine {
             rules: &snapshot.rules,
             store,
@@ -136,8 +138,14 @@ impl Simulation {
     }
 
     /// Adds the start of the body to the facts if a rule may need it, as for a real request.
-    fn inspect(&self, snapshot: &Snapshot, info: &RequestInfo<'_>, facts: &RequestFacts<'_>) {
-        if let InspectionPlan::Read(kind) = InspectionPlan::of(snapshot, info, facts) {
+    fn inspect(
+        &self,
+        snapshot: &Snapshot,
+        info: &RequestInfo<'_>,
+        facts: &RequestFacts<'_>,
+        max_body: Option<u64>,
+    ) {
+        if let InspectionPlan::Read(kind) = InspectionPlan::of(snapshot, info, facts, max_body) {
             let read = self.body.len().min(snapshot.settings.inspect_body);
             let is_complete = read == self.body.len();
             let start = self.body.slice(..read);
@@ -154,20 +162,25 @@ impl Simulation {
         detail: bool,
     ) -> SimulationReport {
         let (evaluation, mut decision) = self.decide(snapshot, &engine, info, facts).await;
-        let target = snapshot.leads(decision.verdict, route.map(|(_, route)| route));
-        let (handled, refused) = self.respond(snapshot, info, facts, target, decision.verdict);
-
+        let config = route.map(|(_, route)| route);
+        let target = snapshot.leads(decision.verdict, config);
+        let to = (target, snapshot.max_body(config));
+        let (handled, refused) = self.respond(snapshot, info, facts, to, decision.verdict);
         let countable = handled.as_ref().is_some_and(|handled| handled.countable);
         let response = handled.as_ref().map(response_facts);
         let view = response.as_ref().map(|r| facts.with_response(r));
-        let issued = |view| client::issued_cookie(view, handled.as_ref()?);
-        let cookie = view.as_ref().and_then(issued);
-        let phase = view.as_ref().map(|facts| ResponsePhase {
-            facts,
-            countable,
-            now: info.now,
-        });
-        let settlement = self.settle(&engine, phase, &mut decision).await;
+        let cookie =
+            (view.as_ref()).and_then(|view| client::issued_cookie(view, handled.as_ref()?));
+        let mut settlement = Evaluation::default();
+        if let Some(facts) = &view {
+            let phase = ResponsePhase {
+                facts,
+                countable,
+                now: info.now,
+            };
+            self.settle(&engine, &phase, &mut settlement, &mut decision)
+                .await;
+        }
         let pass = RequestPass {
             rules: &snapshot.rules,
             lists: &snapshot.settings.lists,
@@ -194,7 +207,7 @@ impl Simulation {
             route: route.map(|(pattern, _)| pattern.name().to_owned()),
             client: facts.client,
             response: handled.map(|handled| {
-                let mut response = finish(handled, snapshot, &decision, route);
+                let mut response = finish(handled, snapshot, &decision, (facts, route));
                 add_cookie(&mut response, cookie);
                 response
             }),
@@ -209,7 +222,7 @@ impl Simulation {
         snapshot: &Snapshot,
         info: &RequestInfo<'_>,
         facts: &RequestFacts<'_>,
-        target: Option<&RouteTarget>,
+        (target, max_body): (Option<&RouteTarget>, Option<u64>),
         verdict: Verdict,
     ) -> (Option<HandledResponse>, Option<&'static str>) {
         let refuse = |fault: GatewayError| HandledResponse::own(fault.to_response(info));
@@ -224,7 +237,7 @@ impl Simulation {
                 HandledResponse::own(response)
             }
             // A shadow response requires reading the whole body, as the origin server would.
-            Verdict::Shadow { .. } if is_too_large(snapshot, facts) => {
+            Verdict::Shadow { .. } if is_too_large(facts, max_body) => {
                 refuse(GatewayError::BodyTooLarge)
             }
             Verdict::Shadow { rule } => {
@@ -232,16 +245,18 @@ impl Simulation {
             }
             Verdict::Unavailable { .. } => refuse(GatewayError::Unavailable),
             Verdict::Close { .. } => return (None, None),
-            Verdict::Forward | Verdict::Divert { .. } => match (fault(snapshot, facts), target) {
-                (None, Some(target)) => {
-                    let is_countable = verdict == Verdict::Forward;
-                    self.forward(target, info, facts, is_countable)
+            Verdict::Forward | Verdict::Divert { .. } => {
+                match (fault(snapshot, facts, max_body), target) {
+                    (None, Some(target)) => {
+                        let is_countable = verdict == Verdict::Forward;
+                        self.forward(target, info, facts, is_countable)
+                    }
+                    (fault, _) => {
+                        let fault = fault.unwrap_or(GatewayError::NoRoute);
+                        return (Some(refuse(fault)), Some(fault.reason()));
+                    }
                 }
-                (fault, _) => {
-                    let fault = fault.unwrap_or(GatewayError::NoRoute);
-                    return (Some(refuse(fault)), Some(fault.reason()));
-                }
-            },
+            }
         };
         (Some(handled), None)
     }
@@ -340,11 +355,11 @@ fn finish(
     mut handled: HandledResponse,
     snapshot: &Snapshot,
     decision: &Decision,
-    route: Option<Route<'_>>,
+    (facts, route): (&RequestFacts<'_>, Option<Route<'_>>),
 ) -> Response<Body> {
     handled.add_quota_headers(snapshot, decision);
     if let Some(edits) = handled.edits(route) {
-        edits.apply(handled.response.headers_mut());
+        edits.resolve(facts).apply(handled.response.headers_mut());
     }
     handled.response
 }

@@ -89,7 +89,7 @@ fn fail_once(live: &Arc<RunningGateway>, path: &str) -> std::thread::Result<()> 
     let client = (snapshot.settings.client_ip).resolve(connection.peer.ip(), &parts.headers);
     let state = RequestState::new(core.clone(), Rc::new(metrics), response);
     let (now, geo) = (core.now(), &snapshot.settings.geo);
-    let info = RequestInfo::of(&parts, "", now);
+    let info = RequestInfo::of(&parts, "", now, None);
     let facts = RequestFacts::new(&head, &parts.headers, &connection, client, now, geo);
     catch_unwind(AssertUnwindSafe(|| {
         let mut request = RequestContext::new(&state, &info, &facts, None);

@@ -4,9 +4,13 @@
 //! cannot be changed here.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
+use super::rewrite::PathRewrite;
+use super::value_template::ValueTemplate;
+use crate::expr::FieldFacts;
 use crate::facts::{RequestHead, host, path};
 
 /// The changes of a route to requests and responses.
@@ -30,6 +34,8 @@ pub enum ForwardPath {
     Raw,
     /// The normal form without this prefix, if the path starts with it.
     Without(Box<str>),
+    /// Another path.
+    Rewrite(PathRewrite),
 }
 
 /// Headers to set and to remove. Each name occurs only once.
@@ -37,6 +43,8 @@ pub enum ForwardPath {
 pub struct HeaderChanges {
     /// Headers to set; they replace all headers with their names.
     pub set: Vec<(HeaderName, HeaderValue)>,
+    /// Headers to set to a value that depends on the request, or to remove if it has no such value.
+    pub computed: Vec<(HeaderName, Arc<ValueTemplate>)>,
     /// Headers to remove.
     pub remove: Vec<HeaderName>,
 }
@@ -99,6 +107,16 @@ impl ForwardPath {
                 Cow::Borrowed(uri) => strip(uri, prefix),
                 Cow::Owned(uri) => Cow::Owned(strip(&uri, prefix).into_owned()),
             },
+            // `OPTIONS *` has no path.
+            Self::Rewrite(_) if head.path == "*" => head.uri(),
+            Self::Rewrite(rewrite) => {
+                let mut target = rewrite.apply(&head.path);
+                if let Some(query) = head.query {
+                    target.push('?');
+                    target.push_str(query);
+                }
+                Cow::Owned(target)
+            }
         }
     }
 }
@@ -115,13 +133,36 @@ fn strip<'u>(uri: &'u str, prefix: &str) -> Cow<'u, str> {
 // === impl HeaderChanges ===
 
 impl HeaderChanges {
+    /// The changes with the values for a request.
+    pub fn resolve(&self, facts: &dyn FieldFacts) -> Cow<'_, Self> {
+        if self.computed.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let (mut set, mut remove) = (self.set.clone(), self.remove.clone());
+        for (name, template) in &self.computed {
+            match template.fill(facts) {
+                Some(value) => set.push((name.clone(), value)),
+                // A client must not be able to send a value that the request does not have.
+                None => remove.push(name.clone()),
+            }
+        }
+        let computed = Vec::new();
+        Cow::Owned(Self {
+            set,
+            computed,
+            remove,
+        })
+    }
+
     /// Whether headers with this name are set or removed.
     pub fn replace<N: ?Sized>(&self, name: &N) -> bool
     where
         HeaderName: PartialEq<N>,
     {
         let set = self.set.iter().map(|(own, _)| own);
-        self.remove.iter().chain(set).any(|own| own == name)
+        let computed = self.computed.iter().map(|(own, _)| own);
+        let mut all = self.remove.iter().chain(set).chain(computed);
+        all.any(|own| own == name)
     }
 
     /// The `Host` that replaces the client's. `None` if the route keeps it.
@@ -130,7 +171,7 @@ impl HeaderChanges {
         value.to_str().ok()
     }
 
-    /// Applies the changes to a head. Unchanged headers keep their order and headers that are set come
+    /// Applies resolved changes to a head. Unchanged headers keep their order and headers that are set come
     /// last, so a shadow response equals the one that it imitates even if it lacked some of these.
     pub fn apply(&self, headers: &mut HeaderMap) {
         self.strip(headers);

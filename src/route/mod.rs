@@ -6,6 +6,8 @@ pub mod edit;
 mod path;
 pub mod redirect;
 mod request;
+mod rewrite;
+pub mod value_template;
 
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ pub use edit::RouteEdits;
 pub use path::{PathPattern, PathSegment};
 pub use redirect::RedirectTemplate;
 pub use request::{RoutableRequest, RouteConditions, UrlScheme};
+pub use rewrite::PathRewrite;
 
 /// The requests that a route matches.
 #[derive(Clone, Debug)]

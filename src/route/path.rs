@@ -26,7 +26,7 @@ pub enum PathSegment {
     /// Exactly this text.
     Literal(Box<str>),
     /// `{name}`: any segment that is not empty.
-    Variable,
+    Variable(Box<str>),
 }
 
 // === impl PathPattern ===
@@ -66,6 +66,60 @@ impl PathPattern {
     }
 }
 
+/// What rewriting needs.
+impl PathPattern {
+    /// Whether paths below the fixed part match too.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(
+            self,
+            Self::Any | Self::Prefix(_) | Self::Template { open: true, .. }
+        )
+    }
+
+    /// The names of the variables, in order.
+    pub(super) fn variables(&self) -> impl Iterator<Item = &str> {
+        self.segments().iter().filter_map(PathSegment::name)
+    }
+
+    /// The index of the segment with this name. `None` if there is none.
+    pub(super) fn variable(&self, name: &str) -> Option<usize> {
+        let mut segments = self.segments().iter();
+        segments.position(|segment| segment.name() == Some(name))
+    }
+
+    /// The part of a matching path after the fixed part: empty, or text that starts with `/`.
+    pub(super) fn rest_of<'p>(&self, path: &'p str) -> &'p str {
+        match self {
+            Self::Any => path,
+            Self::Exact(_) => "",
+            Self::Prefix(prefix) => path.strip_prefix(&**prefix).unwrap_or_default(),
+            Self::Template { segments, .. } => {
+                let mut slashes = path.match_indices('/').skip(segments.len());
+                let start = slashes.next().map_or(path.len(), |(at, _)| at);
+                path.get(start..).unwrap_or_default()
+            }
+        }
+    }
+
+    fn segments(&self) -> &[PathSegment] {
+        match self {
+            Self::Template { segments, .. } => segments,
+            _ => &[],
+        }
+    }
+}
+
+// === impl PathSegment ===
+
+impl PathSegment {
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Literal(_) => None,
+            Self::Variable(name) => Some(name),
+        }
+    }
+}
+
 fn fits(segments: &[PathSegment], open: bool, path: &str) -> bool {
     let Some(path) = path.strip_prefix('/') else {
         return false;
@@ -75,7 +129,7 @@ fn fits(segments: &[PathSegment], open: bool, path: &str) -> bool {
         .iter()
         .all(|segment| match (segment, found.next()) {
             (PathSegment::Literal(literal), Some(text)) => text == &**literal,
-            (PathSegment::Variable, Some(text)) => !text.is_empty(),
+            (PathSegment::Variable(_), Some(text)) => !text.is_empty(),
             (_, None) => false,
         });
     all && (open || found.next().is_none())
@@ -84,7 +138,7 @@ fn fits(segments: &[PathSegment], open: bool, path: &str) -> bool {
 fn segment(text: &str) -> Result<PathSegment, String> {
     let name = text.strip_prefix('{').and_then(|t| t.strip_suffix('}'));
     match name {
-        Some(name) if is_name(name) => Ok(PathSegment::Variable),
+        Some(name) if is_name(name) => Ok(PathSegment::Variable(name.into())),
         None if !text.contains(['{', '}']) => Ok(PathSegment::Literal(text.into())),
         _ => Err(format!(
             "`{text}` is not a placeholder; one is a whole segment, as in `/orders/{{id}}`"

@@ -68,7 +68,8 @@ async fn open(
     };
     if http2 {
         timeout_kind.set(UpstreamErrorKind::SettingsTimeout);
-        return Ok(OpenedConnection::Http2(H2Connection::open(stream).await?));
+        let opened = H2Connection::open(stream, upstream.response_head).await?;
+        return Ok(OpenedConnection::Http2(opened));
     }
     match upstream.protocol {
         UpstreamProtocol::Http2 => Err(UpstreamError::from(UpstreamErrorKind::Handshake)

@@ -43,6 +43,10 @@ pub(super) enum UpstreamErrorKind {
     NoUpgrade,
     /// The response is malformed or ambiguous.
     BadResponse,
+    /// The head of the response has more bytes than allowed.
+    HeadTooLarge,
+    /// The response has more headers than allowed.
+    TooManyHeaders,
     /// The response ended early.
     CutShort,
     /// The request body ended early or has a length other than declared.
@@ -115,6 +119,11 @@ impl UpstreamError {
                 | UpstreamErrorKind::NoHttp2
                 | UpstreamErrorKind::Handshake
         )
+    }
+
+    /// Returns whether the response has more headers than allowed.
+    pub(super) fn is_too_many_headers(&self) -> bool {
+        self.kind == UpstreamErrorKind::TooManyHeaders
     }
 
     /// Returns whether the client caused the error. The cause is in the chain of sources.
@@ -207,6 +216,14 @@ impl UpstreamErrorKind {
             UpstreamErrorKind::BadResponse => (
                 "bad_response",
                 "the response of the origin server is not valid HTTP, or is ambiguous",
+            ),
+            UpstreamErrorKind::HeadTooLarge => (
+                "head_too_large",
+                "the head of the response is larger than `max_response_header_bytes`",
+            ),
+            UpstreamErrorKind::TooManyHeaders => (
+                "head_too_large",
+                "the response has more headers than `max_response_headers`",
             ),
             UpstreamErrorKind::CutShort => {
                 ("cut_short", "the origin server ended its response early")

@@ -247,9 +247,10 @@ impl Pool {
             body: Body::Empty,
             upgrade: false,
             key: 0,
+            response_timeout: None,
         };
         let request = PreparedRequest::new(upstream, outbound)?;
-        let expected = ExpectedResponse::new(&health.method, false);
+        let expected = ExpectedResponse::new(&health.method, false, upstream);
         // The limit is zero, so the connection closes afterwards.
         let idle = Rc::new(IdleConnections::new(Rc::clone(&self.shared)));
         let server = ServerInFlight::begin(server);

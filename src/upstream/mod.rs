@@ -74,6 +74,8 @@ pub struct Upstream {
     /// The timeout for the start of a response. It restarts whenever more of the request body is sent, and
     /// does not run while the gateway waits for the client.
     pub response_timeout: Duration,
+    /// The limits of a response head.
+    pub response_head: HeadLimits,
     /// The maximum number of idle connections per core and server.
     pub max_idle_per_server: usize,
     /// The maximum number of retries of one request. Retries must be safe and within the budget.
@@ -160,6 +162,17 @@ pub struct OutboundRequest<'a> {
     pub upgrade: bool,
     /// The hash key: with [`BalancePolicy::Hash`], requests with equal keys go to one server.
     pub key: u64,
+    /// The timeout for the response head. `None` for that of the upstream.
+    pub response_timeout: Option<Duration>,
+}
+
+/// The limits of a response head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// The maximum size in bytes.
+    pub bytes: usize,
+    /// The maximum number of headers.
+    pub headers: usize,
 }
 
 /// The response of an origin server.
@@ -208,6 +221,7 @@ impl Upstream {
             host: OriginHost::default(),
             connect_timeout: Duration::from_secs(2),
             response_timeout: Duration::from_secs(30),
+            response_head: HeadLimits::default(),
             max_idle_per_server: 256,
             retries: 1,
             health: None,
@@ -298,6 +312,17 @@ impl BalancePolicy {
             Self::P2c => "p2c",
             Self::LeastRequests => "least_requests",
             Self::Hash => "hash",
+        }
+    }
+}
+
+// === impl HeadLimits ===
+
+impl Default for HeadLimits {
+    fn default() -> Self {
+        Self {
+            bytes: 64 * 1024,
+            headers: 100,
         }
     }
 }

@@ -81,7 +81,8 @@ impl Pool {
         upstream: &Upstream,
         mut outbound: OutboundRequest<'_>,
     ) -> Result<UpstreamResponse, UpstreamError> {
-        let expected = ExpectedResponse::new(outbound.method, outbound.upgrade);
+        let mut expected = ExpectedResponse::new(outbound.method, outbound.upgrade, upstream);
+        expected.timeout = outbound.response_timeout.unwrap_or(expected.timeout);
         let chooser = BalanceState {
             upstream,
             key: outbound.key,
@@ -170,7 +171,7 @@ impl Pool {
             idle,
             in_flight,
         };
-        let mut failed = match exchange(upstream, lease, expected, upload).await {
+        let mut failed = match exchange(lease, expected, upload).await {
             Ok(answer) => return Ok(answer),
             Err(failed) => failed,
         };
@@ -202,7 +203,7 @@ impl Pool {
                     in_flight,
                 };
                 let upload = request.into_http1().map_err(FailedAttempt::lost)?;
-                exchange(upstream, lease, expected, upload).await
+                exchange(lease, expected, upload).await
             }
             Ok(OpenedConnection::Http2(connection)) => {
                 let slot = StreamSlot {
@@ -210,7 +211,7 @@ impl Pool {
                     in_flight,
                 };
                 let upload = request.into_http2(upstream).map_err(FailedAttempt::lost)?;
-                self.send_over(upstream, upload, slot).await
+                self.send_over(expected, upload, slot).await
             }
             Err(error) => {
                 let error = error.at(in_flight.server());
@@ -240,13 +241,12 @@ pub(super) fn pool_key(upstream: &Upstream, server: &UpstreamServer) -> PoolKey 
 
 /// Sends a request over a connection and waits for the head of the response.
 pub(super) async fn exchange<'a>(
-    upstream: &Upstream,
     lease: H1Lease,
     expected: ExpectedResponse,
     upload: Box<H1Upload>,
 ) -> Attempt<'a> {
     let mut exchange = H1Exchange::new(lease, upload);
-    match exchange.head(expected, upstream.response_timeout).await {
+    match exchange.head(expected).await {
         Ok(head) if head.status == StatusCode::SERVICE_UNAVAILABLE => {
             let copy = exchange.upload.copy().map(PreparedRequest::Http1);
             FailedAttempt::unless_busy(exchange.into_response(head), copy)

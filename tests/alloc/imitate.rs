@@ -59,6 +59,7 @@ fn a_flood_of_odd_responses_stays_within_bounds() {
         headers: &headers,
         id: "00ff",
         now: NOW,
+        errors: None,
     };
     let imitations = ImitationStore::default();
     let kind = ResponseClass::new("/".into(), "app".into(), &asked, StatusCode::OK);

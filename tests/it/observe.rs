@@ -10,11 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Client, Folder, Frames, Heard, Origin, Process, Running, wait_until};
 
-<<<<<<< HEAD
 const FIELDS: [&str; 32] = [
-=======
-const FIELDS: [&str; 28] = [
->>>>>>> c6df05db (route: match listener, scheme, methods and headers)
     "ts",
     "id",
     "client_ip",
@@ -29,10 +25,7 @@ const FIELDS: [&str; 28] = [
     "host",
     "path",
     "query",
-<<<<<<< HEAD
     "trace_id",
-=======
->>>>>>> c6df05db (route: match listener, scheme, methods and headers)
     "listener",
     "route",
     "status",

@@ -30,6 +30,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ("expressions_none", "a name that is nowhere"),
     ("known_clients_no_success", "depends on other sections"),
     ("limits_inspect_body", "reads the number in a string"),
+    ("listener_redirect_with_tls", "knows which listener has TLS"),
     ("log_access_words", "knows which words are no files"),
     ("network_host_bits", "a warning"),
     ("route_no_upstreams", "a name that is nowhere"),
@@ -217,6 +218,7 @@ fn closed(schema: &Json, at: &str) {
             "headers",
             "fields",
             "set",
+            "errors",
         ];
         let last = at.rsplit('/').next().unwrap();
         let is_own = own.contains(&last) && schema["properties"].is_null();

@@ -87,6 +87,7 @@ fn forward(parts: &Parts, head: &RequestHead<'_>, path: &ForwardPath, trusted: b
         body: body(head),
         upgrade: head.upgrade.is_some(),
         key: 0,
+        response_timeout: None,
     };
     let bytes = http1::request_head(outbound).expect("a head that was read can be sent");
     let seen = Seen::read(&bytes).unwrap_or_else(|| panic!("{}", bytes.escape_ascii()));

@@ -86,10 +86,17 @@ fn fill(template: &Template, value: &str, content_type: &'static str) -> String 
         content_type: HeaderValue::from_static(content_type),
         headers: Vec::new(),
         body: template.clone(),
+        html: None,
+        json: None,
         imitate: false,
     };
     let (parts, ()) = Request::new(()).into_parts();
-    let asked = RequestInfo::of(&parts, value, Timestamp::from_millis(1_700_000_000_999));
+    let asked = RequestInfo::of(
+        &parts,
+        value,
+        Timestamp::from_millis(1_700_000_000_999),
+        None,
+    );
     let refused = RefusingRule {
         rule: value,
         response: Some(&canned),

@@ -11,7 +11,7 @@ use super::pacing::{PacingHistory, ResponsePacing};
 use super::progress::{BodyFeatures, LearningProgress};
 use super::{Dice, HeadSent, Imitation, SendSchedule};
 use crate::action::RequestInfo;
-use crate::action::template::media_type;
+use crate::action::escape::media_type;
 
 /// The maximum number of header sequences per class.
 const SHAPES: usize = 3;

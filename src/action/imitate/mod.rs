@@ -30,7 +30,7 @@ use siphasher::sip::SipHasher13;
 pub use self::learned_responses::LearnedResponses;
 pub use self::pacing::ResponsePacing;
 pub use self::progress::LearningProgress;
-use super::template::media_type;
+use super::escape::media_type;
 use super::{RefusingRule, RequestInfo, ResponseTemplate};
 use crate::body::Body;
 use crate::clock::Timestamp;
@@ -221,9 +221,15 @@ pub fn dress(
     let empty = [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT].contains(&template.status);
     let body = match (empty, imitation.gzip) {
         (true, _) => Vec::new(),
-        (false, true) => gzip(template.filled(request, &RefusingRule::NO_RULE).as_bytes()),
+        (false, true) => gzip(
+            template
+                .filled(request, &RefusingRule::NO_RULE)
+                .1
+                .as_bytes(),
+        ),
         (false, false) => template
             .filled(request, &RefusingRule::NO_RULE)
+            .1
             .into_bytes(),
     };
     let configured = |name: &HeaderName| {

@@ -2,7 +2,7 @@
 
 use super::ImitationStore;
 use crate::action::ResponseTemplate;
-use crate::action::template::media_type;
+use crate::action::escape::media_type;
 
 /// How much is learned for a rule, of the class of responses that is known best.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,6 +101,8 @@ mod tests {
             content_type: HeaderValue::from_static(content_type),
             headers: Vec::new(),
             body: Template::parse(body).unwrap(),
+            html: None,
+            json: None,
             imitate: true,
         }
     }

@@ -47,6 +47,7 @@ impl Request {
             headers: &self.headers,
             id: &self.id,
             now,
+            errors: None,
         }
     }
 }
@@ -124,6 +125,8 @@ fn canned(content_type: &'static str, body: &str) -> ResponseTemplate {
         content_type: HeaderValue::from_static(content_type),
         headers: Vec::new(),
         body: Template::parse(body).unwrap(),
+        html: None,
+        json: None,
         imitate: true,
     }
 }

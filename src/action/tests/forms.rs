@@ -1,7 +1,7 @@
 //! Tests of the format of a response.
 
+use super::super::escape::{html_escape, json_escape};
 use super::super::format::ResponseFormat::{self, Html, Problem, Text};
-use super::super::template::{html_escape, json_escape};
 
 /// What clients send, and what they get.
 const ACCEPTS: &[(&str, ResponseFormat)] = &[

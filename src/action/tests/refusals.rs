@@ -235,6 +235,8 @@ fn canned(status: StatusCode, content_type: &'static str, body: &str) -> Respons
             HeaderTemplate::Fixed(HeaderValue::from_static("b")),
         )],
         body: Template::parse(body).unwrap(),
+        html: None,
+        json: None,
         imitate: false,
     }
 }

@@ -117,6 +117,8 @@ fn fill_for(rule: &str, template: &str, content_type: &'static str) -> String {
         content_type: HeaderValue::from_static(content_type),
         headers: Vec::new(),
         body: Template::parse(template).unwrap(),
+        html: None,
+        json: None,
         imitate: false,
     };
     let refused = RefusingRule {

@@ -9,6 +9,7 @@ mod challenge;
 mod credentials;
 mod expressions;
 mod geo;
+mod header_values;
 mod identity;
 mod key_fields;
 mod keys;
@@ -104,7 +105,7 @@ impl CompileContext<'_> {
             shared_store: &file.store.redis,
         };
         let rules = rules::rules(file, &shared, cx);
-        let routes = routes::routes(file, &upstreams, cx);
+        let routes = routes::routes(file, &shared, cx);
         let listeners = listeners::listeners(&file.listeners, cx);
         let geo = geo::geo(&file.geo, cx);
         let admin_token = admin_token(file, cx);
@@ -118,6 +119,7 @@ impl CompileContext<'_> {
         let settings = GatewaySettings {
             limits: file.limits.connection,
             max_body: Some(file.limits.max_body_bytes).filter(|max| *max > 0),
+            errors: routes::shared_pages(shared.responses.error_pages(&file.errors)),
             inspect_body: file.limits.inspect_body,
             drain_timeout: file.server.drain_timeout.value,
             drain_delay: file.server.drain_delay.value,

@@ -8,9 +8,11 @@ use http::StatusCode;
 
 use super::CompileContext;
 use crate::action::template::TemplateError;
-use crate::action::{HeaderTemplate, ResponseTemplate, Template};
+use crate::action::{ErrorPages, HeaderTemplate, ResponseTemplate, Template};
 use crate::config::Text;
-use crate::config::file::{ConfigFile, ResponseSettings, RuleSettings};
+use crate::config::file::{
+    ConfigFile, ErrorPageSettings, HeaderSetting, ResponseSettings, RuleSettings,
+};
 use crate::decision::Action;
 
 /// The configured responses by name.
@@ -23,7 +25,7 @@ impl<'a> ResponseTemplates<'a> {
     /// responses.
     pub fn new(file: &'a ConfigFile, cx: &mut CompileContext<'_>) -> Self {
         for response in &file.responses {
-            template(&response.body, cx);
+            response.bodies().for_each(|body| template(body, cx));
             for header in &response.headers {
                 if let Err(error) = HeaderTemplate::parse(&header.value.value) {
                     wrong(header.value.span.clone(), error, cx);
@@ -43,19 +45,9 @@ impl<'a> ResponseTemplates<'a> {
         let name = rule.response.as_ref()?;
         // An unknown name was reported when the file was read.
         let response = self.0.get(name.value.as_str())?;
-        let body = Template::parse(&response.body.value).ok()?;
         let action = rule.action.value;
-        let headers = response.headers.iter();
-        let headers =
-            headers.filter_map(|h| Some((h, HeaderTemplate::parse(&h.value.value).ok()?)));
-        let headers: Vec<_> = headers.collect();
         if action == Action::Shadow {
-            let revealing = headers
-                .iter()
-                .filter(|(_, field)| field.names_rule_or_wait());
-            let revealing = revealing.map(|(header, _)| &header.value.span);
-            let body = Some(&response.body.span).filter(|_| body.names_rule_or_wait());
-            for span in body.into_iter().chain(revealing) {
+            for span in revealing(response) {
                 cx.diagnostics
                     .error(
                         name.span.clone(),
@@ -69,17 +61,59 @@ impl<'a> ResponseTemplates<'a> {
             Action::Block | Action::Tarpit => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::OK,
         };
-        let headers = headers.into_iter();
-        Some(Arc::new(ResponseTemplate {
-            status: response.status.as_ref().map_or(default, |s| s.value),
-            content_type: response.content_type.value.clone(),
-            headers: headers
-                .map(|(header, field)| (header.name.value.clone(), field))
-                .collect(),
-            body,
-            imitate: response.imitate.value && action == Action::Shadow,
-        }))
+        let mut built = build(response, default)?;
+        built.imitate = response.imitate.value && action == Action::Shadow;
+        Some(Arc::new(built))
     }
+
+    /// Builds the error pages, in their order. Errors of the responses are reported already.
+    pub fn error_pages(&self, written: &[ErrorPageSettings]) -> ErrorPages {
+        let mut pages = ErrorPages::default();
+        for page in written {
+            let response = self.0.get(page.response.value.as_str());
+            let built = response.and_then(|response| build(response, StatusCode::OK));
+            if let Some(built) = built {
+                pages.add(page.statuses.clone(), Arc::new(built));
+            }
+        }
+        pages
+    }
+}
+
+/// Builds a response that imitates nothing. `None` after an error.
+fn build(response: &ResponseSettings, default: StatusCode) -> Option<ResponseTemplate> {
+    let optional = |text: &Option<Text>| match text {
+        Some(text) => Template::parse(&text.value).ok().map(Some),
+        None => Some(None),
+    };
+    let header = |header: &HeaderSetting| {
+        let template = HeaderTemplate::parse(&header.value.value).ok()?;
+        Some((header.name.value.clone(), template))
+    };
+    Some(ResponseTemplate {
+        status: response.status.as_ref().map_or(default, |s| s.value),
+        content_type: response.content_type.value.clone(),
+        headers: response.headers.iter().filter_map(header).collect(),
+        body: Template::parse(&response.body.value).ok()?,
+        html: optional(&response.html)?,
+        json: optional(&response.json)?,
+        imitate: false,
+    })
+}
+
+/// Returns the parts of a response that name a rule or a wait.
+fn revealing(response: &ResponseSettings) -> impl Iterator<Item = &Range<usize>> {
+    let names = |body: &&Text| {
+        let template = Template::parse(&body.value);
+        template.is_ok_and(|template| template.names_rule_or_wait())
+    };
+    let bodies = response.bodies().filter(names).map(|body| &body.span);
+    let names = |header: &&HeaderSetting| {
+        let template = HeaderTemplate::parse(&header.value.value);
+        template.is_ok_and(|template| template.names_rule_or_wait())
+    };
+    let headers = response.headers.iter().filter(names);
+    bodies.chain(headers.map(|header| &header.value.span))
 }
 
 fn template(body: &Text, cx: &mut CompileContext<'_>) {

@@ -5,43 +5,79 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::CompileContext;
+use super::header_values::ValueCompiler;
+use super::responses::ResponseTemplates;
+use super::rules::RuleCompiler;
 use super::upstreams::UpstreamBlueprints;
+use crate::action::ErrorPages;
 use crate::config::blueprint::TargetBlueprint;
 use crate::config::file;
 use crate::route::edit::ForwardPath;
 use crate::route::{
-    HostPattern, PathPattern, RedirectTemplate, RouteConditions, RouteEdits, RoutePattern,
-    UrlScheme,
+    HostPattern, PathPattern, PathRewrite, RedirectTemplate, RouteConditions, RouteEdits,
+    RoutePattern, UrlScheme,
 };
 use crate::snapshot::RouteConfig;
 
 /// Requests that validate the control of a domain use plain HTTP (RFC 8555, section 8.3).
 const ACME: &str = "/.well-known/acme-challenge/*";
 
+/// A route and what it matches.
+type BuiltRoute = (RoutePattern, RouteConfig<TargetBlueprint>);
+
 /// Compiles the routes, in file order, after those of listeners with `redirect_to_https`.
 pub fn routes(
     file: &file::ConfigFile,
-    upstreams: &UpstreamBlueprints,
+    shared: &RuleCompiler<'_>,
     cx: &mut CompileContext<'_>,
-) -> Vec<(RoutePattern, RouteConfig<TargetBlueprint>)> {
-    let mut built: Vec<_> = redirects_to_https(file).collect();
+) -> Vec<BuiltRoute> {
+    let values = ValueCompiler {
+        lists: shared.keys.lists,
+        fields: shared.keys.without_body().fields,
+    };
+    let mut built: Vec<_> = redirects_to_https(file, &shared.responses).collect();
     for route in &file.routes {
         let pattern = pattern(route, cx);
-        let target = target(route, upstreams, cx);
-        let edits = edits(route, cx);
+        let target = target(route, shared.upstreams, cx);
+        let edits = edits(route, &values, cx);
         if let (Some(pattern), Some(target), Some(edits)) = (pattern, target, edits) {
             let edits = Some(edits).filter(|edits| !edits.is_empty());
-            let edits = edits.map(Arc::new);
-            built.push((pattern, RouteConfig { target, edits }));
+            let max_body = route.max_body_bytes.as_ref().map(|max| max.value);
+            let max_body = max_body.unwrap_or(file.limits.max_body_bytes);
+            let config = RouteConfig {
+                target,
+                edits: edits.map(Arc::new),
+                response_timeout: route.response_timeout.as_ref().map(|time| time.value),
+                max_body: Some(max_body).filter(|max| *max > 0),
+                errors: errors(route, file, &shared.responses),
+            };
+            built.push((pattern, config));
         }
     }
     built
 }
 
+/// Returns the error pages of a route, then those of all routes. `None` if there are none.
+fn errors(
+    route: &file::RouteSettings,
+    file: &file::ConfigFile,
+    responses: &ResponseTemplates<'_>,
+) -> Option<Arc<ErrorPages>> {
+    let mut pages = responses.error_pages(&route.errors);
+    pages.extend(&responses.error_pages(&file.errors));
+    shared_pages(pages)
+}
+
+/// Returns the pages for routes. `None` if there are none.
+pub fn shared_pages(pages: ErrorPages) -> Option<Arc<ErrorPages>> {
+    (!pages.is_empty()).then(|| Arc::new(pages))
+}
+
 /// Returns a route for each listener with `redirect_to_https`. It redirects to the port of the first TLS listener.
 fn redirects_to_https(
     file: &file::ConfigFile,
-) -> impl Iterator<Item = (RoutePattern, RouteConfig<TargetBlueprint>)> {
+    responses: &ResponseTemplates<'_>,
+) -> impl Iterator<Item = BuiltRoute> {
     let mut secure = file.listeners.iter().filter(|one| one.tls.is_some());
     let port = secure.next().map_or(0, |one| one.address.value.port());
     // Port 0 is known only once the listener is open.
@@ -62,13 +98,14 @@ fn redirects_to_https(
         let location = RedirectTemplate::parse(&to).ok()?;
         let target = TargetBlueprint::Redirect(location, StatusCode::PERMANENT_REDIRECT);
         let pattern = RoutePattern::parse(&[], None).ok()?.when(conditions);
-        Some((
-            pattern.named(Some("redirect_to_https")),
-            RouteConfig {
-                target,
-                edits: None,
-            },
-        ))
+        let config = RouteConfig {
+            target,
+            edits: None,
+            response_timeout: None,
+            max_body: Some(file.limits.max_body_bytes).filter(|max| *max > 0),
+            errors: shared_pages(responses.error_pages(&file.errors)),
+        };
+        Some((pattern.named(Some("redirect_to_https")), config))
     })
 }
 
@@ -87,21 +124,43 @@ fn conditions(route: &file::RouteSettings) -> RouteConditions {
     }
 }
 
-fn edits(route: &file::RouteSettings, cx: &mut CompileContext<'_>) -> Option<RouteEdits> {
-    let path = match (&route.strip_prefix, route.forward_raw.value) {
-        (Some(prefix), _) => ForwardPath::without(&prefix.value)
-            .map_err(|message| {
-                cx.diagnostics.error(prefix.span.clone(), message);
-            })
-            .ok()?,
-        (None, true) => ForwardPath::Raw,
-        (None, false) => ForwardPath::Normal,
-    };
+fn edits(
+    route: &file::RouteSettings,
+    values: &ValueCompiler<'_>,
+    cx: &mut CompileContext<'_>,
+) -> Option<RouteEdits> {
+    // Evaluate each part separately, so that every error is reported.
+    let path = forward_path(route, cx);
+    let request = values.changes(&route.request_headers, cx);
+    let response = values.changes(&route.response_headers, cx);
     Some(RouteEdits {
-        path,
-        request: route.request_headers.clone(),
-        response: route.response_headers.clone(),
+        path: path?,
+        request: request?,
+        response: response?,
     })
+}
+
+fn forward_path(route: &file::RouteSettings, cx: &mut CompileContext<'_>) -> Option<ForwardPath> {
+    let (span, parsed) = match (&route.strip_prefix, &route.rewrite) {
+        (Some(prefix), _) => (&prefix.span, ForwardPath::without(&prefix.value)),
+        (None, Some(rewrite)) => {
+            let from = route
+                .path
+                .as_ref()
+                .map(|path| PathPattern::parse(&path.value));
+            // A wrong path was reported with the pattern.
+            let from = from.unwrap_or(Ok(PathPattern::Any)).ok()?;
+            let parsed = PathRewrite::parse(&rewrite.value, &from);
+            (&rewrite.span, parsed.map(ForwardPath::Rewrite))
+        }
+        (None, None) if route.forward_raw.value => return Some(ForwardPath::Raw),
+        (None, None) => return Some(ForwardPath::Normal),
+    };
+    parsed
+        .map_err(|message| {
+            cx.diagnostics.error(span.clone(), message);
+        })
+        .ok()
 }
 
 fn pattern(route: &file::RouteSettings, cx: &mut CompileContext<'_>) -> Option<RoutePattern> {

@@ -12,7 +12,7 @@ use crate::config::file;
 use crate::route::HostPattern;
 use crate::rules::{Key, MissingPart};
 use crate::upstream::{
-    BalancePolicy, OriginHost, ServerEndpoint, ServerLocation, ServerSpec, Upstream,
+    BalancePolicy, HeadLimits, OriginHost, ServerEndpoint, ServerLocation, ServerSpec, Upstream,
 };
 
 /// The longest path of a Unix socket that the kernel accepts, in bytes without the final NUL.
@@ -72,6 +72,10 @@ fn upstream(
     upstream.resolve_interval = written.resolve_interval.value;
     upstream.connect_timeout = written.connect_timeout.value;
     upstream.response_timeout = written.response_timeout.value;
+    upstream.response_head = HeadLimits {
+        bytes: written.max_response_header_bytes.value as usize,
+        headers: written.max_response_headers.value as usize,
+    };
     upstream.retries = written.retries.value;
     upstream.max_idle_per_server = written.max_idle_per_server.value as usize;
     upstream.host = match &written.host {

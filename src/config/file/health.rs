@@ -2,7 +2,7 @@
 
 use http::{HeaderName, Method, header};
 
-use super::route::{headers, owned};
+use super::headers::{headers, owned};
 use super::upstream::{LONGEST, OFTENEST, SHORTEST};
 use crate::config::scalar::{
     ValueError, between, choice, duration, host_or_none, integer, status_range, target_path, text,
@@ -70,7 +70,7 @@ fn probe_headers(s: &mut SectionReader<'_, '_>) -> HeaderChanges {
     let set = set.into_iter().map(|one| (one.name.value, one.value.value));
     HeaderChanges {
         set: set.collect(),
-        remove: Vec::new(),
+        ..HeaderChanges::default()
     }
 }
 

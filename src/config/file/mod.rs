@@ -5,6 +5,7 @@
 mod challenge;
 mod client_ip;
 mod expressions;
+mod headers;
 mod health;
 mod known_clients;
 mod listener;
@@ -31,19 +32,20 @@ use super::schema::TableSchema;
 use super::section::SectionReader;
 use super::source::SourceFile;
 use super::{
-    ConfigSource, Diagnostics, ExprText, Spanned, Text, check, expressions as named, lint, presets,
-    syntax,
+    ConfigSource, Diagnostics, ExprText, Spanned, Text, check, expressions as named,
+    lint, presets, syntax,
 };
 pub use challenge::ChallengeSettings;
 pub use client_ip::{ClientIpSettings, GeoSettings};
 pub use expressions::NamedExpression;
+pub use headers::HeaderEditSettings;
 pub use known_clients::KnownClientSettings;
 pub use listener::{CertificateSettings, ListenerSection, TlsSettings};
 pub use observe::{AccessLogSettings, AdminSettings, LogSettings};
 pub use protect::{PresetKind, PresetPosition, PresetUser, ProtectSettings, UserSource};
 pub use protect_rules::RuleOverride;
 pub use response::{HeaderSetting, ResponseSettings};
-pub use route::{RouteSettings, RouteTargetSettings};
+pub use route::{ErrorPageSettings, RouteSettings, RouteTargetSettings};
 pub use rule::{CandidateSettings, CostSettings, RuleSettings};
 pub(super) use rule_checks::check_numbers;
 pub use server::{LimitSettings, ServerSettings};
@@ -92,6 +94,8 @@ pub struct ConfigFile {
     pub rules: Vec<RuleSettings>,
     /// `[responses]`, in file order.
     pub responses: Vec<ResponseSettings>,
+    /// `[errors]`: the responses to errors of the gateway, for all routes.
+    pub errors: Vec<ErrorPageSettings>,
 }
 
 // === impl ConfigFile ===
@@ -116,6 +120,12 @@ impl ConfigFile {
         presets
             .into_iter()
             .filter_map(|preset| preset.source.as_ref())
+    }
+
+    /// Returns the error pages of all routes and of `[errors]`.
+    pub fn error_pages(&self) -> impl Iterator<Item = &ErrorPageSettings> {
+        let of_routes = self.routes.iter().flat_map(|route| &route.errors);
+        of_routes.chain(&self.errors)
     }
 
     /// Returns whether a table with this span is implied by a preset.
@@ -213,6 +223,7 @@ fn file(root: &mut SectionReader<'_, '_>) -> ConfigFile {
         responses: root
             .table("responses", response::responses)
             .unwrap_or_default(),
+        errors: root.table("errors", route::error_pages).unwrap_or_default(),
     }
 }
 
@@ -230,6 +241,7 @@ fn include(whole: &mut ConfigFile, root: &mut SectionReader<'_, '_>) {
         "store",
         "known_clients",
         "challenge",
+        "errors",
     ];
     let help = "move it to the main configuration file";
     root.refuse(&main_only, why, help);

@@ -3,7 +3,8 @@
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::checked_name;
-use super::route::{content_type, headers, owned};
+use super::headers::{headers, owned};
+use super::route::content_type;
 use crate::config::scalar::{ValueError, boolean, status, text};
 use crate::config::section::SectionReader;
 use crate::config::{Spanned, Text, schema};
@@ -19,6 +20,10 @@ pub struct ResponseSettings {
     pub content_type: Spanned<HeaderValue>,
     /// The body, a template with placeholders such as `{{uuid}}`. Default empty.
     pub body: Text,
+    /// The HTML body for clients that prefer HTML, a template. `None` for `body`.
+    pub html: Option<Text>,
+    /// The JSON body for clients that prefer JSON, a template. `None` for `body`.
+    pub json: Option<Text>,
     /// Headers in addition to the media type, in file order.
     pub headers: Vec<HeaderSetting>,
     /// `shadow`: whether to copy headers and timing of the route's real responses. Default false.
@@ -49,13 +54,41 @@ fn response(s: &mut SectionReader<'_, '_>, name: Text) -> ResponseSettings {
         status: s.optional("status", status()),
         content_type: content_type(s),
         body: s.or("body", text(), ""),
+        html: s.optional("html", text()),
+        json: s.optional("json", text()),
         headers: s
             .table("headers", |s| headers(s, allowed))
             .unwrap_or_default(),
         imitate: s.or("imitate", boolean(), false),
     };
     must_succeed(s, &response);
+    one_media_type(s, &response);
     response
+}
+
+/// Refuses `html` and `json` with `imitate`: an imitation has the media type of the real responses.
+fn one_media_type(s: &mut SectionReader<'_, '_>, response: &ResponseSettings) {
+    if !response.imitate.value {
+        return;
+    }
+    for key in ["html", "json"] {
+        if let Some(span) = s.key_span(key) {
+            let message = format!("`{key}` cannot be combined with `imitate`");
+            s.out
+                .error(span, message)
+                .related(response.imitate.span.clone(), "`imitate` is set here")
+                .help("write `body` and `content_type`");
+        }
+    }
+}
+
+// === impl ResponseSettings ===
+
+impl ResponseSettings {
+    /// The bodies, each a template.
+    pub fn bodies(&self) -> impl Iterator<Item = &Text> {
+        [&self.body].into_iter().chain(&self.html).chain(&self.json)
+    }
 }
 
 /// Requires a success status with `imitate`: the copied headers come from successful responses.

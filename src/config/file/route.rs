@@ -1,19 +1,20 @@
-//! `[[routes]]`, and tables of headers.
+//! `[[routes]]`.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
 
-use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode};
 
+use super::headers::{HeaderEditSettings, edits, headers};
 use super::{HeaderSetting, optional_name};
 use crate::action::FixedResponse;
 use crate::config::scalar::{
-    ValueError, choice, filled, header_name, header_value, method, parse_header_name,
-    redirect_status, status, text,
+    between, choice, duration, filled, header_value, method, redirect_status, size, status, text,
 };
-use crate::config::section::{Raw, SectionReader};
+use crate::config::section::SectionReader;
 use crate::config::{Spanned, Text, schema};
 use crate::route::UrlScheme;
-use crate::route::edit::{HeaderChanges, MessageKind, is_host};
+use crate::route::edit::MessageKind;
 
 /// One of `[[routes]]`.
 #[derive(Clone, Debug)]
@@ -37,11 +38,19 @@ pub struct RouteSettings {
     /// The target of its requests. Always present in a file without errors.
     pub target: Option<RouteTargetSettings>,
     /// Changes to the headers of forwarded requests.
-    pub request_headers: HeaderChanges,
+    pub request_headers: HeaderEditSettings,
     /// Changes to the headers of responses.
-    pub response_headers: HeaderChanges,
+    pub response_headers: HeaderEditSettings,
     /// A path prefix that is removed before forwarding.
     pub strip_prefix: Option<Text>,
+    /// The path that is forwarded instead, a template.
+    pub rewrite: Option<Text>,
+    /// The timeout for the response head. `None` for that of the upstream.
+    pub response_timeout: Option<Spanned<Duration>>,
+    /// The maximum size of a request body in bytes, 0 for no limit. `None` for that of `[limits]`.
+    pub max_body_bytes: Option<Spanned<u64>>,
+    /// The responses to errors of the gateway.
+    pub errors: Vec<ErrorPageSettings>,
     /// Whether paths are forwarded as the client sent them instead of normalized. Default false.
     pub forward_raw: Spanned<bool>,
 }
@@ -66,6 +75,17 @@ pub struct RedirectSettings {
     pub status: StatusCode,
 }
 
+/// `errors`: a response for some errors of the gateway.
+#[derive(Clone, Debug)]
+pub struct ErrorPageSettings {
+    /// The statuses of the errors.
+    pub statuses: RangeInclusive<u16>,
+    /// The name of the response.
+    pub response: Text,
+}
+
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(86_400);
 const TARGETS: &[&str] = &["upstream", "respond", "redirect"];
 const FORMS: &[(&str, bool)] = &[("normalized", false), ("raw", true)];
 const SCHEMES: &[(&str, UrlScheme)] = &[("http", UrlScheme::Http), ("https", UrlScheme::Https)];
@@ -91,6 +111,10 @@ pub(super) fn route(s: &mut SectionReader<'_, '_>) -> RouteSettings {
         request_headers: edits(s, "request_headers", MessageKind::Request),
         response_headers: edits(s, "response_headers", MessageKind::Response),
         strip_prefix: s.optional("strip_prefix", filled()),
+        rewrite: s.optional("rewrite", filled()),
+        response_timeout: s.table("timeouts", response_timeout).flatten(),
+        max_body_bytes: s.optional("max_body_bytes", size()),
+        errors: s.table("errors", error_pages).unwrap_or_default(),
         forward_raw: s.or("forward_path", choice(FORMS, &[]), false),
     };
     one_path(s, &route);
@@ -103,16 +127,58 @@ fn methods(s: &mut SectionReader<'_, '_>) -> Vec<Spanned<Method>> {
     s.each_once("methods", methods, "a method is listed twice")
 }
 
-/// Refuses `strip_prefix` with `forward_raw`: it applies only to normalized paths.
+fn response_timeout(s: &mut SectionReader<'_, '_>) -> Option<Spanned<Duration>> {
+    s.optional("response", between(SHORTEST, LONGEST, duration()))
+}
+
+/// Reads `errors`: the name of a response for each status or class of statuses.
+pub(super) fn error_pages(s: &mut SectionReader<'_, '_>) -> Vec<ErrorPageSettings> {
+    let mut pages = Vec::new();
+    for (key, raw) in s.entries(schema::ERROR_STATUS) {
+        let response = s.entry(raw, &filled());
+        let Some(statuses) = error_statuses(&key.value) else {
+            let message = format!("`{}` is not the status of an error", key.value);
+            s.out
+                .error(key.span, message)
+                .help("write a status from 400 to 599, or \"4xx\" or \"5xx\"");
+            continue;
+        };
+        pages.extend(response.map(|response| ErrorPageSettings { statuses, response }));
+    }
+    // A status is more specific than its class.
+    pages.sort_by_key(|page| page.statuses.clone().count());
+    pages
+}
+
+fn error_statuses(key: &str) -> Option<RangeInclusive<u16>> {
+    match key {
+        "4xx" => Some(400..=499),
+        "5xx" => Some(500..=599),
+        _ if key.len() == 3 => {
+            let status = key.parse().ok();
+            let status = status.filter(|status| (400..=599).contains(status));
+            status.map(|status| status..=status)
+        }
+        _ => None,
+    }
+}
+
+/// Refuses two settings that both choose the path: `strip_prefix`, `rewrite` and a raw `forward_path`.
 fn one_path(s: &mut SectionReader<'_, '_>, route: &RouteSettings) {
-    let raw = Some(&route.forward_raw).filter(|raw| raw.value);
-    if let (Some(prefix), Some(raw)) = (&route.strip_prefix, raw) {
+    s.apart("a route", ["strip_prefix", "rewrite"]);
+    if !route.forward_raw.value {
+        return;
+    }
+    let prefix = route
+        .strip_prefix
+        .as_ref()
+        .map(|prefix| ("strip_prefix", prefix));
+    let rewrite = route.rewrite.as_ref().map(|rewrite| ("rewrite", rewrite));
+    for (key, path) in prefix.into_iter().chain(rewrite) {
+        let message = format!("`{key}` cannot be combined with a raw `forward_path`");
         s.out
-            .error(
-                prefix.span.clone(),
-                "`strip_prefix` cannot be combined with a raw `forward_path`",
-            )
-            .related(raw.span.clone(), "`forward_path` is set here")
+            .error(path.span.clone(), message)
+            .related(route.forward_raw.span.clone(), "`forward_path` is set here")
             .help("remove one of them");
     }
 }
@@ -122,7 +188,13 @@ fn must_forward(s: &mut SectionReader<'_, '_>, route: &RouteSettings) {
     if matches!(route.target, None | Some(RouteTargetSettings::Upstream(_))) {
         return;
     }
-    for key in ["request_headers", "strip_prefix", "forward_path"] {
+    for key in [
+        "request_headers",
+        "strip_prefix",
+        "rewrite",
+        "forward_path",
+        "timeouts",
+    ] {
         if let Some(span) = s.key_span(key) {
             let message = format!("`{key}` has no effect on a route without `upstream`");
             s.out.error(span, message).help("remove it");
@@ -170,107 +242,4 @@ fn respond(s: &mut SectionReader<'_, '_>) -> FixedResponse {
 pub(super) fn content_type(s: &mut SectionReader<'_, '_>) -> Spanned<HeaderValue> {
     let default = HeaderValue::from_static("text/plain; charset=utf-8");
     s.or("content_type", header_value(), default)
-}
-
-/// Checks whether a header may be named. The error contains the reason if not.
-type Allowed = fn(&HeaderName) -> Result<(), ValueError>;
-
-/// Reads a table of headers with unique names.
-pub(super) fn headers(s: &mut SectionReader<'_, '_>, allowed: Allowed) -> Vec<HeaderSetting> {
-    let mut headers: Vec<HeaderSetting> = Vec::new();
-    for (name, raw) in s.entries(schema::HEADER_NAME) {
-        let Some(new) = one_header(s, &name, raw, allowed) else {
-            continue;
-        };
-        let same = |old: &&HeaderSetting| old.name.value == new.name.value;
-        if let Some(old) = headers.iter().find(same) {
-            s.out
-                .error(name.span, format!("`{}` is set twice", new.name.value))
-                .related(old.name.span.clone(), "first set here");
-            continue;
-        }
-        headers.push(new);
-    }
-    headers
-}
-
-fn one_header(
-    s: &mut SectionReader<'_, '_>,
-    name: &Text,
-    raw: &Raw<'_>,
-    allowed: Allowed,
-) -> Option<HeaderSetting> {
-    let value = s.entry(raw, &header_value());
-    match parse_header_name(&name.value).and_then(|name| allowed(&name).map(|()| name)) {
-        Ok(parsed) => Some(HeaderSetting {
-            name: Spanned::new(parsed, name.span.clone()),
-            value: value?,
-        }),
-        Err(wrong) => {
-            s.wrong(name.span.clone(), wrong);
-            None
-        }
-    }
-}
-
-/// Returns the error that only the gateway sets this header.
-pub(super) fn owned(name: &HeaderName) -> ValueError {
-    ValueError::new(format!("`{name}` is set by the gateway itself")).help("remove it")
-}
-
-/// Reads `request_headers` and `response_headers`.
-pub(super) fn edits(s: &mut SectionReader<'_, '_>, message: MessageKind) -> HeaderChanges {
-    let allowed: Allowed = match message {
-        MessageKind::Request => |name| may_change(name, MessageKind::Request),
-        MessageKind::Response => |name| may_change(name, MessageKind::Response),
-    };
-    let set = s.table("set", |s| headers(s, allowed)).unwrap_or_default();
-    let remove = s.array_or("remove", header_name(), []);
-    let remove = s.each_once("remove", remove, "a header is listed twice");
-    for host in set.iter().filter(|h| h.name.value == header::HOST) {
-        if message == MessageKind::Request && !is_host(&host.value.value) {
-            let message = "this is not a valid host";
-            s.out
-                .error(host.value.span.clone(), message)
-                .help("for example \"app.internal:8080\"");
-        }
-    }
-    let remove = remove.into_iter();
-    let remove = remove.filter(|name| may_remove(s, name, &set, message));
-    let remove = remove.map(|name| name.value).collect();
-    let set = set.into_iter().map(|one| (one.name.value, one.value.value));
-    HeaderChanges {
-        remove,
-        set: set.collect(),
-    }
-}
-
-fn may_change(name: &HeaderName, message: MessageKind) -> Result<(), ValueError> {
-    if message.owns(name) {
-        Err(owned(name))
-    } else {
-        Ok(())
-    }
-}
-
-fn may_remove(
-    s: &mut SectionReader<'_, '_>,
-    name: &Spanned<HeaderName>,
-    set: &[HeaderSetting],
-    message: MessageKind,
-) -> bool {
-    let host = message == MessageKind::Request && name.value == header::HOST;
-    if host || message.owns(&name.value) {
-        s.wrong(name.span.clone(), owned(&name.value));
-        return false;
-    }
-    if let Some(header) = set.iter().find(|header| header.name.value == name.value) {
-        let message = format!("`{}` is in both `set` and `remove`", name.value);
-        s.out
-            .error(name.span.clone(), message)
-            .related(header.name.span.clone(), "here")
-            .help("remove it from `remove`: `set` replaces the header");
-        return false;
-    }
-    true
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::health::health;
 use super::name;
 use crate::config::scalar::{
-    between, boolean, choice, duration, filled, host_or_none, integer, path, server,
+    between, boolean, choice, duration, filled, host_or_none, integer, path, server, size_between,
 };
 use crate::config::schema::ExampleValue;
 use crate::config::section::SectionReader;
@@ -40,6 +40,10 @@ pub struct UpstreamSettings {
     pub connect_timeout: Spanned<Duration>,
     /// The timeout for the head of the response. Default 30 s.
     pub response_timeout: Spanned<Duration>,
+    /// The maximum size of a response head in bytes. Default 64 KiB.
+    pub max_response_header_bytes: Spanned<u64>,
+    /// The maximum number of headers of a response. Default 100.
+    pub max_response_headers: Spanned<u32>,
     /// The maximum number of retries per request. Default 1.
     pub retries: Spanned<u32>,
     /// The maximum number of idle connections per server. Default 256.
@@ -88,6 +92,10 @@ pub(super) const LONGEST: Duration = Duration::from_secs(86_400);
 /// The shortest interval of a periodic operation.
 pub(super) const OFTENEST: Duration = Duration::from_millis(100);
 
+/// The bounds of the maximum size of a response head.
+const SMALLEST_HEAD: u64 = 1 << 10;
+const LARGEST_HEAD: u64 = 1 << 20;
+
 const PROTOCOLS: &[(&str, UpstreamProtocol)] = &[
     ("http/1.1", UpstreamProtocol::Http1),
     ("h2", UpstreamProtocol::Http2),
@@ -110,6 +118,12 @@ pub(super) fn upstream(s: &mut SectionReader<'_, '_>) -> UpstreamSettings {
         tls: tls(s),
         connect_timeout: s.or("connect_timeout", bounded(), Duration::from_secs(2)),
         response_timeout: s.or("response_timeout", bounded(), Duration::from_secs(30)),
+        max_response_header_bytes: s.or(
+            "max_response_header_bytes",
+            size_between(SMALLEST_HEAD, LARGEST_HEAD),
+            64u64 << 10,
+        ),
+        max_response_headers: s.or("max_response_headers", integer(1..=1000), 100u32),
         retries: s.or("retries", integer(0..=10), 1u32),
         max_idle_per_server: s.or("max_idle_per_server", integer(0..=100_000), 256u32),
         host: host(s, preserve_host.value),

@@ -66,6 +66,8 @@ fn unused_names(file: &ConfigFile, warnings: &mut Warnings<'_>) {
     let lists = used_lists(file);
     let rules = || file.rules.iter();
     let responses = rules().filter_map(|rule| rule.response.as_ref());
+    let of_errors = file.error_pages().map(|page| &page.response);
+    let responses = responses.chain(of_errors);
     let responses: Vec<_> = responses.map(|name| name.value.clone()).collect();
     let of_rules = rules().filter_map(|rule| rule.upstream.as_ref());
     let of_routes = file.routes.iter().filter_map(|route| match &route.target {
@@ -194,7 +196,7 @@ const ANY: &str = "\0";
 fn sample(segments: &[PathSegment]) -> String {
     let text = |segment: &PathSegment| match segment {
         PathSegment::Literal(text) => format!("/{text}"),
-        PathSegment::Variable => format!("/{ANY}"),
+        PathSegment::Variable(_) => format!("/{ANY}"),
     };
     segments.iter().map(text).collect()
 }

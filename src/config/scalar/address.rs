@@ -10,8 +10,8 @@ use toml::de::DeValue;
 
 use super::{Parsed, SettingType, ValueError, string, whole};
 use crate::config::schema::{
-    ExampleValue, HEADER_NAME, HEADER_VALUE, HOST_OR_NONE, METHOD, NETWORK, SERVER, SOCKET, STATUS_RANGE,
-    TARGET, ValueSchema,
+    ExampleValue, HEADER_NAME, HEADER_VALUE, HOST_OR_NONE, METHOD, NETWORK, SERVER, SOCKET,
+    STATUS_RANGE, TARGET, ValueSchema,
 };
 use crate::config::{Diagnostic, Diagnostics, LintCode};
 use crate::facts::host;

@@ -13,8 +13,8 @@ use super::vocabulary::foreign_value;
 mod address;
 mod units;
 pub(super) use address::{
-    header_name, header_value, host_or_none, method, network, parse_header_name, parse_network, redirect_status,
-    server, socket, status, status_range, target_path, warn_of_host_bits,
+    header_name, header_value, host_or_none, method, network, parse_header_name, parse_network,
+    redirect_status, server, socket, status, status_range, target_path, warn_of_host_bits,
 };
 use units::rate;
 pub(super) use units::{between, duration, duration_or_seconds, duration_text, size, size_between};

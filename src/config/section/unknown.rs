@@ -26,6 +26,8 @@ const INLINE: &[(&str, &str)] = &[
     ("circuit_breaker", "circuit_breaker = { failures = 5 }"),
     ("respond", "respond = { status = 200 }"),
     ("candidate", "candidate = { limit = 100 }"),
+    ("timeouts", "timeouts = { response = \"5m\" }"),
+    ("errors", "errors = { 502 = \"sorry\" }"),
 ];
 
 /// The maximum number of sections in a help line.

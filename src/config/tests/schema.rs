@@ -134,7 +134,7 @@ proptest! {
 #[test]
 fn every_setting_is_described_once() {
     let root = schema::root();
-    assert_eq!(root.keys.len(), 18);
+    assert_eq!(root.keys.len(), 19);
     let rules = root.keys.iter().find(|key| key.name == "rules").unwrap();
     let ValueSchema::List { item, .. } = &rules.shape else {
         panic!("{:?}", rules.shape);

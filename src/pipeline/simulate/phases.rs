@@ -33,27 +33,18 @@ impl Simulation {
         (evaluation, decision)
     }
 
-    /// Counts the response, or reads the counters if the store handle is read-only. Does nothing without a response.
+    /// Counts the response, or reads the counters if the store handle is read-only.
     pub(super) async fn settle(
         &self,
         engine: &Engine<'_>,
-        response: Option<ResponsePhase<'_>>,
+        response: &ResponsePhase<'_>,
+        settlement: &mut Evaluation,
         decision: &mut Decision,
-    ) -> Evaluation {
-        let mut settlement = Evaluation::default();
-        if let Some(response) = response {
-            engine.settle_with_keys(
-                &self.keys,
-                &response,
-                &mut settlement,
-                decision,
-                ignore_settled,
-            );
-            let Evaluation { plan, result, .. } = &mut settlement;
-            let read = engine.store.read_settlement(plan, response.now, result);
-            read.await;
-        }
-        settlement
+    ) {
+        engine.settle_with_keys(&self.keys, response, settlement, decision, ignore_settled);
+        let Evaluation { plan, result, .. } = settlement;
+        let read = engine.store.read_settlement(plan, response.now, result);
+        read.await;
     }
 }
 

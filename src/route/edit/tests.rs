@@ -24,6 +24,7 @@ fn fields(set: &[(&'static str, &'static str)], remove: &[&'static str]) -> Head
         set: set
             .map(|(n, v)| (name(n), HeaderValue::from_static(v)))
             .collect(),
+        computed: Vec::new(),
         remove: remove.iter().map(|n| name(n)).collect(),
     }
 }

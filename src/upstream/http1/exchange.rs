@@ -6,7 +6,6 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use http::StatusCode;
 
@@ -51,14 +50,13 @@ impl H1Exchange {
         }
     }
 
-    /// Sends the request with its body and waits for the response head. The timeout `limit` restarts when the
+    /// Sends the request with its body and waits for the response head. The timeout restarts when the
     /// body makes progress, and does not run while the gateway waits for the client.
     pub(crate) async fn head(
         &mut self,
         expected: ExpectedResponse,
-        limit: Duration,
     ) -> Result<ResponseHead, UpstreamError> {
-        let mut deadline = CoarseDeadline::after(limit, &self.lease.idle.shared.timer);
+        let mut deadline = CoarseDeadline::after(expected.timeout, &self.lease.idle.shared.timer);
         poll_fn(|cx| {
             if let Poll::Ready(head) = self.poll_head(expected, cx) {
                 return Poll::Ready(head);
@@ -172,10 +170,10 @@ impl H1Exchange {
         let new = bytes.get(bytes.len() - read..).unwrap_or_default();
         // A head ends with a line feed, so bytes without one need no parsing.
         if std::mem::replace(&mut self.answered, true) && !new.contains(&b'\n') {
-            if bytes.len() < response_head::HEAD_BYTES {
+            if bytes.len() < expected.limits.bytes {
                 return Ok(None);
             }
-            return Err(UpstreamErrorKind::BadResponse.into());
+            return Err(UpstreamErrorKind::HeadTooLarge.into());
         }
         while let Some(head) = response_head::read(&mut self.lease.connection.buffer, expected)? {
             if head.is_final() {

@@ -17,8 +17,8 @@ use self::response_body::BodyEnd;
 use self::response_head::ExpectedResponse;
 pub use self::upload::BodyFraming;
 use self::upload::H1Upload;
-use super::OutboundRequest;
 use super::error::{UpstreamError, UpstreamErrorKind};
+use super::{OutboundRequest, Upstream};
 
 /// Reads the responses to one request from the bytes of a connection.
 pub struct ResponseReader {
@@ -54,7 +54,7 @@ impl ResponseReader {
     pub fn new(method: &Method, upgrade: bool) -> Self {
         Self {
             buffer: ReadBuffer::default(),
-            expected: ExpectedResponse::new(method, upgrade),
+            expected: ExpectedResponse::new(method, upgrade, &Upstream::without_servers("")),
             length: None,
         }
     }

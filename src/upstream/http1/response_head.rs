@@ -2,6 +2,7 @@
 //! are removed. Never reads from a socket.
 
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -13,18 +14,22 @@ use super::connection::ReadBuffer;
 use super::response_body::{BodyEnd, ChunkedDecoder};
 use crate::upstream::error::{UpstreamError, UpstreamErrorKind};
 use crate::upstream::headers::{is_close, is_hop_by_hop, named};
+use crate::upstream::{HeadLimits, Upstream};
 
-/// The maximum size of a response head.
-pub(crate) const HEAD_BYTES: usize = 64 * 1024;
-pub(crate) const FIELDS: usize = 100;
+/// The number of headers that need no allocation.
+const FIELDS: usize = 100;
 
-/// The properties of a request that affect the meaning of its response.
+/// The properties of a request that affect the meaning of its response, and the limits of the response head.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExpectedResponse {
     /// Whether the method is HEAD: the response then has no body, whatever its headers contain.
     pub(crate) head: bool,
     /// Whether a 101 response is allowed.
     pub(crate) upgrade: bool,
+    /// The timeout for the head.
+    pub(crate) timeout: Duration,
+    /// The limits of the head.
+    pub(crate) limits: HeadLimits,
 }
 
 /// A parsed head.
@@ -54,10 +59,12 @@ struct HeadMeaning {
 // === impl ExpectedResponse ===
 
 impl ExpectedResponse {
-    pub(crate) fn new(method: &Method, upgrade: bool) -> Self {
+    pub(crate) fn new(method: &Method, upgrade: bool, upstream: &Upstream) -> Self {
         Self {
             head: *method == Method::HEAD,
             upgrade,
+            timeout: upstream.response_timeout,
+            limits: upstream.response_head,
         }
     }
 }
@@ -77,22 +84,48 @@ pub(crate) fn read(
     expected: ExpectedResponse,
 ) -> Result<Option<ResponseHead>, UpstreamError> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
+    let most = expected.limits.headers;
+    let read = match parse(buffer.bytes(), &mut fields, expected) {
+        Err(error) if error.is_too_many_headers() && most > FIELDS => {
+            let mut fields = vec![MaybeUninit::uninit(); most];
+            parse(buffer.bytes(), &mut fields, expected)
+        }
+        read => read,
+    };
+    let Some((head, length)) = read? else {
+        return Ok(None);
+    };
+    buffer.skip(length);
+    Ok(Some(head))
+}
+
+/// Parses a head with space for as many headers as `fields` has. Returns the head and its length.
+fn parse<'b>(
+    bytes: &'b [u8],
+    fields: &mut [MaybeUninit<httparse::Header<'b>>],
+    expected: ExpectedResponse,
+) -> Result<Option<(ResponseHead, usize)>, UpstreamError> {
+    let limits = expected.limits;
     let mut response = httparse::Response::new(&mut []);
-    let bytes = buffer.bytes();
     // httparse is strict by default: no folded lines, no space before a colon, no invalid headers.
     let config = ParserConfig::default();
-    let parsed = config.parse_response_with_uninit_headers(&mut response, bytes, &mut fields);
+    let parsed = config.parse_response_with_uninit_headers(&mut response, bytes, fields);
     let length = match parsed {
-        Ok(Status::Complete(length)) if length <= HEAD_BYTES => length,
-        Ok(Status::Partial) if bytes.len() < HEAD_BYTES => return Ok(None),
-        Ok(_) => return Err(UpstreamErrorKind::BadResponse.into()),
+        Ok(Status::Complete(length)) if length <= limits.bytes => length,
+        Ok(Status::Partial) if bytes.len() < limits.bytes => return Ok(None),
+        Ok(_) => return Err(UpstreamErrorKind::HeadTooLarge.into()),
+        Err(httparse::Error::TooManyHeaders) => {
+            return Err(UpstreamErrorKind::TooManyHeaders.into());
+        }
         Err(error) => return Err(not_http(bytes, error)),
     };
+    if response.headers.len() > limits.headers {
+        return Err(UpstreamErrorKind::TooManyHeaders.into());
+    }
     let whole = Bytes::copy_from_slice(bytes.get(..length).unwrap_or_default());
     let head =
         understand(&response, bytes, &whole, expected).ok_or(UpstreamErrorKind::BadResponse)?;
-    buffer.skip(length);
-    Ok(Some(head))
+    Ok(Some((head, length)))
 }
 
 /// Explains a TLS record: the origin server expects TLS (RFC 8446, section 5.1).

@@ -17,14 +17,17 @@ use http::Request;
 use tokio::sync::Notify;
 
 use crate::clock::Timestamp;
-use crate::upstream::UpstreamServer;
 use crate::upstream::connection::{ALERTED, OriginStream};
 use crate::upstream::error::{UpstreamError, UpstreamErrorKind};
-use crate::upstream::http1::response_head::HEAD_BYTES;
 use crate::upstream::server::ServerInFlight;
+use crate::upstream::{HeadLimits, UpstreamServer};
 
 /// The maximum number of streams per connection, even if the origin server allows more.
 const STREAMS: u32 = 100;
+
+/// The smallest limit of the library for response heads. It is large, because connections outlive a reload that
+/// raises the limit of an upstream.
+const SMALLEST_HEAD_LIMIT: usize = 256 * 1024;
 
 /// The maximum number of bytes that an origin server may send ahead of a slow client.
 const STREAM_WINDOW: u32 = 256 * 1024;
@@ -77,8 +80,12 @@ pub(super) struct PendingConnection<'a>(&'a H2Pool);
 impl H2Connection {
     /// Opens a connection. Waits for the origin server's settings, which confirm HTTP/2 and set the number of
     /// concurrent streams before the first request.
-    pub(crate) async fn open(stream: OriginStream) -> Result<Self, UpstreamError> {
-        let (sender, mut connection) = builder().handshake(stream).await.map_err(no_http2)?;
+    pub(crate) async fn open(
+        stream: OriginStream,
+        limits: HeadLimits,
+    ) -> Result<Self, UpstreamError> {
+        let opening = builder(limits).handshake(stream).await;
+        let (sender, mut connection) = opening.map_err(no_http2)?;
         poll_fn(|cx| poll_settings(&mut connection, cx)).await?;
         let closed = Rc::<Cell<bool>>::default();
         let ended = Rc::clone(&closed);
@@ -136,14 +143,18 @@ impl H2Connection {
 
 /// The library limits what an origin server can cause: the size of heads and windows, CONTINUATION frames,
 /// pings and settings (one acknowledgement at a time), resets, empty frames.
-fn builder() -> Builder {
+///
+/// Its limit for heads is above that of the upstream, which each exchange checks: the library reports a head that is
+/// too large like any other malformed one.
+fn builder(limits: HeadLimits) -> Builder {
+    let head_bytes = limits.bytes.saturating_mul(2).max(SMALLEST_HEAD_LIMIT);
     let mut builder = Builder::new();
     builder
         // Zero until the settings arrive, so that opening can wait for them.
         .initial_max_send_streams(0)
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_header_list_size(HEAD_BYTES as u32)
+        .max_header_list_size(u32::try_from(head_bytes).unwrap_or(u32::MAX))
         .max_send_buffer_size(SEND_BUFFER)
         .enable_push(false);
     builder

@@ -7,12 +7,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream, SendStream};
-use http::header::{self, HeaderMap};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::response::Parts;
 use http::{Method, Response, StatusCode};
 use http_body::{Frame, SizeHint};
@@ -25,8 +24,8 @@ use crate::upstream::error::{UpstreamError, UpstreamErrorKind};
 use crate::upstream::headers::{clean_trailers, is_hop_by_hop, remove_all};
 use crate::upstream::http1::exchange::INFORMATIONAL;
 use crate::upstream::http1::response_body::{BodySource, Next, ResponseBody};
-use crate::upstream::http1::response_head::{FIELDS, plain_number};
-use crate::upstream::{UpstreamResponse, UpstreamServer};
+use crate::upstream::http1::response_head::{ExpectedResponse, plain_number};
+use crate::upstream::{HeadLimits, UpstreamResponse, UpstreamServer};
 
 /// A request on a connection, until its response has ended.
 pub(crate) struct H2Exchange {
@@ -71,7 +70,7 @@ impl H2Exchange {
     pub(crate) async fn send(
         mut upload: Box<H2Upload>,
         slot: StreamSlot,
-        limit: Duration,
+        expected: ExpectedResponse,
         timer: &Rc<CoarseTimer>,
     ) -> Result<(UpstreamResponse, Option<Box<H2Upload>>), (UpstreamError, Option<Box<H2Upload>>)>
     {
@@ -93,7 +92,7 @@ impl H2Exchange {
             response,
             informational: 0,
         };
-        match exchange.head(&mut waiting, limit, timer).await {
+        match exchange.head(&mut waiting, expected, timer).await {
             Ok((head, body)) => {
                 let busy = head.status == StatusCode::SERVICE_UNAVAILABLE;
                 let copy = busy.then(|| exchange.upload.copy()).flatten();
@@ -114,24 +113,24 @@ impl H2Exchange {
         }
     }
 
-    /// Sends the request and waits for the response head. The timeout `limit` restarts when the body makes
+    /// Sends the request and waits for the response head. The timeout restarts when the body makes
     /// progress, and does not run while the gateway waits for the client.
     async fn head(
         &mut self,
         waiting: &mut PendingResponse,
-        limit: Duration,
+        expected: ExpectedResponse,
         timer: &Rc<CoarseTimer>,
     ) -> Result<(H2Head, RecvStream), UpstreamError> {
         let connection = &self.slot.connection;
         let received = connection.received();
-        let mut deadline = CoarseDeadline::after(limit, timer);
+        let mut deadline = CoarseDeadline::after(expected.timeout, timer);
         poll_fn(|cx| {
             let sent = self.upload.send(&mut self.stream, cx);
             sent.map_err(UpstreamError::of_request_body)?;
             if let Poll::Ready(response) = waiting.poll(cx) {
                 connection.note_received();
                 let (parts, body) = response?.into_parts();
-                let head = read_head(parts, self.upload.method())?;
+                let head = read_head(parts, self.upload.method(), expected.limits)?;
                 return Poll::Ready(Ok((head, body)));
             }
             let moved = self.upload.moved();
@@ -171,8 +170,14 @@ impl H2Exchange {
 /// Returns the response head for the client, or an error if it is ambiguous. The library has already
 /// rejected malformed heads: headers about the connection, several lengths that differ, a body with a
 /// length other than declared.
-fn read_head(parts: Parts, method: &Method) -> Result<H2Head, UpstreamError> {
+fn read_head(parts: Parts, method: &Method, limits: HeadLimits) -> Result<H2Head, UpstreamError> {
     let (status, mut headers) = (parts.status, parts.headers);
+    if list_size(&headers) > limits.bytes {
+        return Err(UpstreamErrorKind::HeadTooLarge.into());
+    }
+    if headers.len() > limits.headers {
+        return Err(UpstreamErrorKind::TooManyHeaders.into());
+    }
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
     let length = match (lengths.next(), lengths.next()) {
         (None, _) => None,
@@ -181,7 +186,7 @@ fn read_head(parts: Parts, method: &Method) -> Result<H2Head, UpstreamError> {
         }
         (Some(_), Some(_)) => return Err(UpstreamErrorKind::BadResponse.into()),
     };
-    if status.is_informational() || headers.len() > FIELDS {
+    if status.is_informational() {
         return Err(UpstreamErrorKind::BadResponse.into());
     }
     remove_all(&mut headers, is_hop_by_hop);
@@ -195,6 +200,12 @@ fn read_head(parts: Parts, method: &Method) -> Result<H2Head, UpstreamError> {
         length,
         bodiless: empty || method == Method::HEAD,
     })
+}
+
+/// Returns the size of a header list: names, values and 32 bytes for each header (RFC 9113, section 6.5.2).
+fn list_size(headers: &HeaderMap) -> usize {
+    let size = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + 32;
+    headers.iter().map(size).sum()
 }
 
 // === impl PendingResponse ===

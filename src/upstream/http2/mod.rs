@@ -54,11 +54,11 @@ impl Pool {
             Err(error) => Err(FailedAttempt::new(error, Some(request))),
             Ok(Found::Http2(slot, is_new)) => {
                 let upload = request.into_http2(upstream).map_err(FailedAttempt::lost)?;
-                self.share(upstream, upload, slot, is_new).await
+                self.share(upstream, expected, upload, (slot, is_new)).await
             }
             Ok(Found::Http1(lease)) => {
                 let upload = request.into_http1().map_err(FailedAttempt::lost)?;
-                exchange(upstream, lease, expected, upload).await
+                exchange(lease, expected, upload).await
             }
             Ok(Found::Idle(in_flight)) => {
                 let upload = request.into_http1().map_err(FailedAttempt::lost)?;
@@ -74,14 +74,14 @@ impl Pool {
     async fn share<'a>(
         &self,
         upstream: &Upstream,
+        expected: ExpectedResponse,
         mut upload: Box<H2Upload>,
-        mut slot: StreamSlot,
-        mut is_new: bool,
+        (mut slot, mut is_new): (StreamSlot, bool),
     ) -> Attempt<'a> {
         let mut may_close = true;
         for resend in 1..=RESENDS {
             let server = Arc::clone(slot.server());
-            let mut failed = match self.send_over(upstream, upload, slot).await {
+            let mut failed = match self.send_over(expected, upload, slot).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
@@ -106,18 +106,17 @@ impl Pool {
                 }
             };
         }
-        self.send_over(upstream, upload, slot).await
+        self.send_over(expected, upload, slot).await
     }
 
     /// Sends a request over this connection.
     pub(super) async fn send_over<'a>(
         &self,
-        upstream: &Upstream,
+        expected: ExpectedResponse,
         upload: Box<H2Upload>,
         slot: StreamSlot,
     ) -> Attempt<'a> {
-        let (limit, timer) = (upstream.response_timeout, &self.shared.timer);
-        match H2Exchange::send(upload, slot, limit, timer).await {
+        match H2Exchange::send(upload, slot, expected, &self.shared.timer).await {
             Ok((answer, copy)) => {
                 FailedAttempt::unless_busy(answer, copy.map(PreparedRequest::Http2))
             }

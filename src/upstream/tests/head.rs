@@ -54,6 +54,7 @@ pub(super) fn written(
         body: Body::Empty,
         upgrade,
         key: 0,
+        response_timeout: None,
     };
     let length = headers.get("content-length");
     let length = length.map_or(0, |value| value.to_str().unwrap().parse().unwrap());

@@ -9,7 +9,7 @@ use super::HeaderMap;
 use super::head::written;
 use crate::upstream::http1::connection::ReadBuffer;
 use crate::upstream::http1::response_head::{self, ExpectedResponse};
-use crate::upstream::{CredentialHeaders, ForwardedHeaders};
+use crate::upstream::{CredentialHeaders, ForwardedHeaders, Upstream};
 
 type Fields = [(&'static str, &'static str)];
 
@@ -393,7 +393,8 @@ fn response_headers_are_forwarded_or_removed() {
         let bytes = format!("HTTP/1.1 {status} Fine\r\n{lines}\r\n");
         let mut buffer = ReadBuffer::from(bytes.as_bytes());
         let upgrade = *status == 101;
-        let asked = ExpectedResponse::new(&http::Method::GET, upgrade);
+        let upstream = Upstream::without_servers("app");
+        let asked = ExpectedResponse::new(&http::Method::GET, upgrade, &upstream);
         let head = response_head::read(&mut buffer, asked).unwrap().unwrap();
         assert_eq!(head.status, StatusCode::from_u16(*status).unwrap());
         assert_eq!(

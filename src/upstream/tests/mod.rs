@@ -31,8 +31,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{
-    ForwardedHeaders, OutboundRequest, Pool, ServerEndpoint, ServerLocation, ServerRegistry,
-    ServerSpec, Upstream, UpstreamError, UpstreamResponse, UpstreamServer,
+    ForwardedHeaders, HeadLimits, OutboundRequest, Pool, ServerEndpoint, ServerLocation,
+    ServerRegistry, ServerSpec, Upstream, UpstreamError, UpstreamResponse, UpstreamServer,
 };
 use crate::body::Body;
 use crate::clock::Clock;
@@ -192,6 +192,7 @@ fn outbound(parts: &http::request::Parts, body: Body) -> OutboundRequest<'_> {
         body,
         upgrade: parts.headers.contains_key("upgrade"),
         key: 0,
+        response_timeout: None,
     }
 }
 

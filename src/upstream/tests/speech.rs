@@ -113,8 +113,6 @@ async fn an_http_2_request_is_sent_as_http_1_1() {
 
 #[tokio::test(flavor = "local")]
 async fn ambiguous_responses_are_refused() {
-    let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(101));
-    let large = format!("HTTP/1.1 200 OK\r\na: {}\r\n\r\n", "b".repeat(300 * 1024));
     let bad = [
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nokk",
@@ -144,8 +142,6 @@ async fn ambiguous_responses_are_refused() {
         "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
         "hello\r\n\r\n",
         "<html>no head</html>",
-        &many,
-        &large,
     ];
     for bytes in bad {
         let origin = Origin::answering(bytes.to_owned()).await;
@@ -163,6 +159,42 @@ async fn ambiguous_responses_are_refused() {
             (0, 0),
             "{shown:?}"
         );
+    }
+}
+
+#[tokio::test(flavor = "local")]
+async fn the_head_of_a_response_is_limited() {
+    let many = |n: usize| {
+        format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n{}\r\n",
+            "a: b\r\n".repeat(n - 1)
+        )
+    };
+    let large = |n: usize| {
+        let start = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\na: ";
+        format!("{start}{}\r\n\r\n", "b".repeat(n - start.len() - 4))
+    };
+    let limits = |bytes, headers| HeadLimits { bytes, headers };
+    let (usual, more) = (HeadLimits::default(), limits(1 << 20, 1000));
+    for (bytes, limits, reason) in [
+        (many(100), usual, ""),
+        (many(101), usual, "head_too_large"),
+        (many(101), more, ""),
+        (many(1000), more, ""),
+        (many(1001), more, "head_too_large"),
+        (many(8), limits(1 << 20, 8), ""),
+        (many(9), limits(1 << 20, 8), "head_too_large"),
+        (large(64 * 1024), usual, ""),
+        (large(64 * 1024 + 1), usual, "head_too_large"),
+        (large(300 * 1024), usual, "head_too_large"),
+        (large(300 * 1024), more, ""),
+        (large(1025), limits(1024, 100), "head_too_large"),
+    ] {
+        let length = bytes.len();
+        let origin = Origin::answering(bytes).await;
+        let mut bed = Bed::to(&[origin.address]);
+        bed.upstream.response_head = limits;
+        assert_eq!(bed.reason().await, reason, "{length} {limits:?}");
     }
 }
 

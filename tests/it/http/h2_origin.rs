@@ -61,6 +61,30 @@ async fn together(gateway: &Running, count: usize) -> Vec<(u16, String)> {
 }
 
 #[test]
+fn a_response_head_above_a_limit_becomes_502() {
+    let origin = Stage::default().play(|mut call: Call| async move {
+        let number = |name| call.header(name).parse().unwrap();
+        let (count, size): (usize, usize) = (number("x-count"), number("x-size"));
+        let value = "b".repeat(size);
+        let names: Vec<String> = (0..count).map(|n| format!("x-{n}")).collect();
+        let headers: Vec<_> = names
+            .iter()
+            .map(|name| (name.as_str(), value.as_str()))
+            .collect();
+        call.head(200, &headers, true);
+    });
+    let limits = "max_response_headers = 10\nmax_response_header_bytes = \"2KiB\"";
+    let gateway = before(origin, &format!("{H2}\n{limits}"));
+    for (count, size, status) in [("10", "1", 200), ("11", "1", 502), ("2", "1000", 502)] {
+        let client = gateway
+            .client()
+            .header("x-count", count)
+            .header("x-size", size);
+        client.get("/").times(1).all_are(status);
+    }
+}
+
+#[test]
 fn an_http2_origin_gets_the_same_headers_as_an_http1_origin() {
     let (tell, told) = mpsc::channel();
     let origin = Stage::default().play(move |call: Call| {
