@@ -9,7 +9,7 @@ use super::{print, print_error};
 use crate::clock::Clock;
 use crate::config::file::{ConfigFile, KnownClientSettings, RuleSettings};
 use crate::config::schema::ExampleValue;
-use crate::config::{self, ConfigSource, Diagnostics};
+use crate::config::{self, ConfigSource, Diagnostics, FilledReference};
 
 /// Prints the rules of the file at `path`. Returns exit code 1 if the file is unusable.
 pub fn rules(path: &Path, expanded: bool) -> ExitCode {
@@ -19,8 +19,8 @@ pub fn rules(path: &Path, expanded: bool) -> ExitCode {
         config::compile(file, &source, Clock::System.now(), None, &mut diagnostics);
     }
     match file.filter(|_| !diagnostics.has_errors()) {
-        Some(file) if expanded => print(&as_toml(&file, &source)),
-        Some(file) => print(&as_table(&file, &source)),
+        Some(file) if expanded => print(&as_toml(&file, &source, diagnostics.filled())),
+        Some(file) => print(&as_table(&file, &source, diagnostics.filled())),
         None => {
             print_error(diagnostics.render(&source, false).trim_end());
             ExitCode::FAILURE
@@ -29,13 +29,13 @@ pub fn rules(path: &Path, expanded: bool) -> ExitCode {
 }
 
 /// One line for each rule: name, action, limit, key, and where it is written.
-fn as_table(file: &ConfigFile, source: &ConfigSource) -> String {
+fn as_table(file: &ConfigFile, source: &ConfigSource, filled: &[FilledReference]) -> String {
     let rows = file.rules.iter().map(|rule| {
         [
-            rule.name.value.clone(),
+            config::restored(&rule.name.value, filled),
             action(rule),
             limit(rule),
-            key(rule),
+            config::restored(&key(rule), filled),
             origin(rule, file, source),
         ]
     });
@@ -105,8 +105,8 @@ fn origin(rule: &RuleSettings, file: &ConfigFile, source: &ConfigSource) -> Stri
 }
 
 /// All rules as TOML, each with a comment that says where it comes from.
-fn as_toml(file: &ConfigFile, source: &ConfigSource) -> String {
-    let mut text = tables(file);
+fn as_toml(file: &ConfigFile, source: &ConfigSource, filled: &[FilledReference]) -> String {
+    let mut text = tables(file, filled);
     for rule in &file.rules {
         if !text.is_empty() {
             text.push('\n');
@@ -117,7 +117,7 @@ fn as_toml(file: &ConfigFile, source: &ConfigSource) -> String {
             let _ = writeln!(
                 text,
                 "{setting} = {}",
-                toml_value(&value, is_expression(setting))
+                toml_value(&value, is_expression(setting), filled)
             );
         }
     }
@@ -125,7 +125,7 @@ fn as_toml(file: &ConfigFile, source: &ConfigSource) -> String {
 }
 
 /// The tables that the presets imply, for a file without presets.
-fn tables(file: &ConfigFile) -> String {
+fn tables(file: &ConfigFile, filled: &[FilledReference]) -> String {
     let mut text = String::new();
     let challenge = file.challenge.as_ref();
     if challenge.is_some_and(|table| file.is_implied(&table.span)) {
@@ -136,13 +136,17 @@ fn tables(file: &ConfigFile) -> String {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&known_clients(file, known));
+        text.push_str(&known_clients(file, known, filled));
     }
     text
 }
 
 /// The one `[known_clients]` that is closest to the sources of the presets and the written table.
-fn known_clients(file: &ConfigFile, known: &KnownClientSettings) -> String {
+fn known_clients(
+    file: &ConfigFile,
+    known: &KnownClientSettings,
+    filled: &[FilledReference],
+) -> String {
     let sources = || file.known_sources();
     let of_presets = sources().map(|source| (Some(&source.success), source.user.as_ref()));
     let written = [(known.success.as_ref(), known.user.as_ref())];
@@ -177,15 +181,23 @@ fn known_clients(file: &ConfigFile, known: &KnownClientSettings) -> String {
     let _ = writeln!(
         text,
         "\n[known_clients]\nsuccess = {}",
-        quote::string(&success)
+        quote::string(&config::restored(&success, filled))
     );
     if let Some(user) = users.first() {
-        let _ = writeln!(text, "user = {}", quote::string(user));
+        let _ = writeln!(
+            text,
+            "user = {}",
+            quote::string(&config::restored(user, filled))
+        );
     }
     let lifetime = config::duration_text(known.lifetime.value);
     let _ = writeln!(text, "lifetime = {}", quote::word(&lifetime));
     if let Some(domain) = &known.domain.value {
-        let _ = writeln!(text, "domain = {}", quote::word(domain));
+        let _ = writeln!(
+            text,
+            "domain = {}",
+            quote::word(&config::restored(domain, filled))
+        );
     }
     text
 }
@@ -195,15 +207,16 @@ fn is_expression(setting: &str) -> bool {
     ["count", "mitigate", "total", "key", "cost"].contains(&setting)
 }
 
-fn toml_value(value: &ExampleValue, is_expression: bool) -> String {
+fn toml_value(value: &ExampleValue, is_expression: bool, filled: &[FilledReference]) -> String {
     match value {
-        ExampleValue::Text(text) if is_expression => quote::string(text),
-        ExampleValue::Text(text) => quote::word(text),
+        ExampleValue::Text(text) if is_expression => quote::string(&config::restored(text, filled)),
+        ExampleValue::Text(text) => quote::word(&config::restored(text, filled)),
         ExampleValue::Integer(number) => number.to_string(),
         ExampleValue::Number(number) => format!("{number:?}"),
         ExampleValue::Boolean(value) => value.to_string(),
         ExampleValue::List(values) => {
-            let values = values.iter().map(|value| toml_value(value, is_expression));
+            let values = values.iter();
+            let values = values.map(|value| toml_value(value, is_expression, filled));
             format!("[{}]", values.collect::<Vec<_>>().join(", "))
         }
     }
@@ -234,7 +247,7 @@ mod tests {
         for name in ["ok_algorithms", "ok_full", "ok_protect"] {
             let text = std::fs::read_to_string(format!("{folder}/{name}.toml")).unwrap();
             let (file, source) = loaded(&text);
-            let printed = as_toml(&file, &source);
+            let printed = as_toml(&file, &source, &[]);
             let rest = "[[listeners]]\naddress = \"127.0.0.1:0\"\n[listeners.tls]\n[[upstreams]]\nname = \"honeypot\"\n\
                         servers = [\"127.0.0.1:9\"]\n[responses.sorry]\nstatus = 200\n[responses.invited]\n";
             let (again, _) = loaded(&format!("{printed}\n{rest}"));
@@ -275,7 +288,7 @@ mod tests {
              [[rules]]\nname = \"second\"\nmitigate = 'ssl'\naction = \"close\"\ndry_run = true\n\
              [[rules]]\nname = \"third\"\nmitigate = 'ssl'\nalgorithm = \"concurrency\"\nlimit = 9\nenabled = false\n",
         );
-        let lines: Vec<String> = as_table(&file, &source)
+        let lines: Vec<String> = as_table(&file, &source, &[])
             .lines()
             .map(str::to_owned)
             .collect();

@@ -134,7 +134,11 @@ fn shape(shape: &ValueSchema, path: &str, notes: &SettingDocs) -> Json {
     }
 }
 
+/// A reference to an environment variable.
+const REFERENCE: &str = r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}";
+
 fn text(pattern: Option<&str>, least: u32, examples: &[&str]) -> Json {
+    let pattern = pattern.map(|pattern| format!("{pattern}|{REFERENCE}"));
     present(json!({
         "type": "string",
         "pattern": pattern,

@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::located_error::LocatedError;
 use super::source::SourceFile;
-use super::{ConfigSource, LintCode, render};
+use super::{ConfigSource, FilledReference, LintCode, render};
 
 /// The maximum number of diagnostics shown at once.
 const MOST_SHOWN: usize = 100;
@@ -23,6 +24,8 @@ pub struct Diagnostics {
     names_hidden: bool,
     /// Silenced warnings, and the byte ranges in which they are silenced.
     allowed: Vec<(LintCode, Range<usize>)>,
+    /// The values of environment variables, which may be secret: no message shows them.
+    filled: Vec<FilledReference>,
 }
 
 /// Lines that the parser could not read.
@@ -61,23 +64,6 @@ pub struct RelatedSpan {
     pub span: Range<usize>,
     /// Why the span is related.
     pub label: String,
-}
-
-/// An error with its position, as JSON shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LocatedError {
-    /// The path of the file.
-    pub file: String,
-    /// The line, starting at 1.
-    pub line: usize,
-    /// The column in characters, starting at 1.
-    pub column: usize,
-    /// The number of characters in the span, at least 1. A span ends at the end of its first line.
-    pub length: usize,
-    /// The message, without a final full stop, and the first suggested fix.
-    pub message: String,
-    /// The line that contains the span.
-    pub source: String,
 }
 
 /// The severity of a diagnostic.
@@ -152,6 +138,28 @@ impl Diagnostics {
         self.torn.push(torn);
     }
 
+    /// Marks a value that could not be read. Call it after adding the error about it.
+    pub(super) fn tear_value(&mut self, value: Range<usize>) {
+        self.torn.push(UnreadableLines {
+            section: value.clone(),
+            file: value.start,
+            lines: value,
+            hides_names: true,
+        });
+    }
+
+    /// Adds a reference to an environment variable, whose value no message shows.
+    pub(super) fn note_filled(&mut self, filled: FilledReference) {
+        if !self.filled.contains(&filled) {
+            self.filled.push(filled);
+        }
+    }
+
+    /// Returns the references to environment variables in the file, with their values.
+    pub fn filled(&self) -> &[FilledReference] {
+        &self.filled
+    }
+
     /// Marks that names may be missing because a file or a section that defines names was refused.
     pub(super) fn hide_names(&mut self) {
         self.names_hidden = true;
@@ -210,14 +218,25 @@ impl Diagnostics {
     }
 
     /// Returns all diagnostics in file order.
-    pub fn sorted(&self) -> Vec<&Diagnostic> {
-        let mut list: Vec<_> = self.list.iter().collect();
+    pub fn sorted(&self) -> Vec<Diagnostic> {
+        let mut list: Vec<_> = self
+            .list
+            .iter()
+            .map(|one| self.without_values(one))
+            .collect();
         list.sort_by_key(|d| (d.span.start, d.span.end));
         list
     }
 
+    /// Returns a diagnostic without the values of environment variables.
+    fn without_values(&self, diagnostic: &Diagnostic) -> Diagnostic {
+        let mut shown = diagnostic.clone();
+        self.filled.iter().for_each(|one| one.hide(&mut shown));
+        shown
+    }
+
     /// Returns the `most` most severe diagnostics in file order.
-    fn most_severe(&self, most: usize) -> Vec<&Diagnostic> {
+    fn most_severe(&self, most: usize) -> Vec<Diagnostic> {
         let mut list = self.sorted();
         list.sort_by_key(|d| Reverse(d.severity));
         list.truncate(most);
@@ -240,7 +259,7 @@ impl Diagnostics {
     /// MESSAGE`, followed by the line with the span marked, and help.
     pub fn render(&self, source: &ConfigSource, color: bool) -> String {
         let shown = self.most_severe(MOST_SHOWN).into_iter();
-        let mut parts: Vec<_> = shown.map(|d| render::one(d, source, color)).collect();
+        let mut parts: Vec<_> = shown.map(|d| render::one(&d, source, color)).collect();
         if let Some(more) = self
             .count()
             .checked_sub(MOST_SHOWN)
@@ -255,7 +274,7 @@ impl Diagnostics {
     pub fn located_errors(&self, source: &ConfigSource) -> Vec<LocatedError> {
         let all = self.sorted().into_iter();
         let errors = all.filter(|one| one.severity == Severity::Error);
-        let located = errors.map(|one| LocatedError::new(one, source));
+        let located = errors.map(|one| LocatedError::new(&one, source));
         located.take(MOST_SHOWN).collect()
     }
 
@@ -352,30 +371,6 @@ impl Diagnostic {
             label: label.into(),
         });
         self
-    }
-}
-
-// === impl LocatedError ===
-
-impl LocatedError {
-    fn new(error: &Diagnostic, source: &ConfigSource) -> Self {
-        let span = source.clamp(error.span.clone());
-        let at = source.position(span.start);
-        let file = source.part(span.start);
-        let line = file.text.lines().nth(at.line - 1).unwrap_or_default();
-        let marked = source.slice(span).lines().next().unwrap_or_default();
-        let mut message = error.message.clone();
-        if let Some(help) = error.help.first() {
-            message = format!("{message}; {help}");
-        }
-        Self {
-            file: file.path.to_owned(),
-            line: at.line,
-            column: at.column,
-            length: marked.chars().count().max(1),
-            message,
-            source: line.to_owned(),
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 use super::source::{LARGEST, read_named};
-use super::{ConfigSource, Diagnostics, LintCode, Text};
+use super::{ConfigSource, Diagnostics, LintCode, Text, environment};
 
 /// The maximum number of included files.
 const MOST_FILES: usize = 1000;
@@ -118,7 +118,7 @@ fn patterns(text: &str) -> Vec<Text> {
     items
         .filter_map(|raw| {
             let pattern = raw.get_ref().as_str().filter(|text| !text.is_empty())?;
-            Some(Text::new(pattern.to_owned(), raw.span()))
+            Some(Text::new(environment::filled(pattern), raw.span()))
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::ConfigSource;
+use super::{ConfigSource, environment};
 
 /// A value and its span in the source, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,10 @@ pub(super) fn within_literal(
     let Some(text) = source.text.get(literal.clone()) else {
         return literal.clone();
     };
+    // The value has other offsets than the literal.
+    if environment::has_reference(text) {
+        return literal.clone();
+    }
     let start = written_offset(literal.start, text, range.start);
     if range.end <= range.start {
         return start.start..start.start;

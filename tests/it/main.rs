@@ -20,6 +20,7 @@ mod control;
 mod crowd;
 mod docs;
 mod drain;
+mod environment;
 mod explain;
 mod fleet;
 mod floods;

@@ -21,7 +21,7 @@ pub fn errors(piece: &str) -> Vec<String> {
     }
     let all = diagnostics.sorted().into_iter();
     let errors = all.filter(|found| found.severity == Severity::Error);
-    errors.map(|error| error_text(error, &source)).collect()
+    errors.map(|error| error_text(&error, &source)).collect()
 }
 
 /// Renders an error without line and column, because the user never sees the generated file: the

@@ -32,7 +32,7 @@ use super::schema::TableSchema;
 use super::section::SectionReader;
 use super::source::SourceFile;
 use super::{
-    ConfigSource, Diagnostics, ExprText, Spanned, Text, check, expressions as named,
+    ConfigSource, Diagnostics, ExprText, Spanned, Text, check, environment, expressions as named,
     lint, presets, syntax,
 };
 pub use challenge::ChallengeSettings;
@@ -185,7 +185,8 @@ fn read_part<T>(
     read: impl FnOnce(&mut SectionReader<'_, '_>) -> T,
 ) -> T {
     let text = syntax::readable(part, diagnostics);
-    let (root, _) = DeTable::parse_recoverable(&text);
+    let (mut root, _) = DeTable::parse_recoverable(&text);
+    environment::fill(root.get_mut(), part, diagnostics);
     lint::read_comments(root.get_ref(), part, diagnostics);
     let mut section = SectionReader::root(root.get_ref(), part.start, diagnostics);
     let value = read(&mut section);
