@@ -5,9 +5,10 @@ use serde_json::{Map, Value};
 use tokio::task::spawn_blocking;
 
 use super::api_error::ApiError;
+use super::ban_listing::fresh_listing;
 use super::body_members::{BodyMembers, invalid};
 use super::known_keys::{UnknownKey, ban_with_text};
-use super::mitigations::{self, BY_HAND, BanFilter, key_text, listing, refused};
+use super::mitigations::{self, BY_HAND, BanFilter, key_text, refused};
 use super::objects::{ApiTime, RemovedObject};
 use super::query::QueryParameters;
 use super::reply::{ApiReply, ApiResult};
@@ -15,7 +16,7 @@ use super::rules;
 use super::state::AdminState;
 use crate::rules::{BanId, Rule};
 use crate::snapshot::Snapshot;
-use crate::store::{AdminNote, BanAuthor, BanKey, BanRequest, BanTerms, ListedBan};
+use crate::store::{AdminError, AdminNote, BanAuthor, BanKey, BanRequest, BanTerms, ListedBan};
 
 /// The parameters that select several bans.
 const FILTERS: [&str; 3] = ["rule", "q", "view"];
@@ -48,7 +49,9 @@ pub(super) async fn add(state: &AdminState, body: &Map<String, Value>) -> ApiRes
         cause: body.text("cause")?.filter(|_| is_undo).unwrap_or("").into(),
         terms,
     };
-    let ban = state.store.ban(request).await.map_err(refused)?.record;
+    let ban = state.store.ban(request).await;
+    state.listings.note_change();
+    let ban = ban.map_err(unknown_id)?.record;
     if is_undo {
         state.hub().restore_ban(ban.ban_id, ban.until);
     } else {
@@ -113,7 +116,7 @@ async fn key(
             Ok((BanKey::Bytes(bytes.into()), text))
         }
         (_, Some(id)) => {
-            let known = listing(state).await?;
+            let known = fresh_listing(state).await?;
             let known = known.by_id(id).map(|ban| known.key_text(ban));
             let text = known.or(text.map(str::to_owned)).unwrap_or_default();
             Ok((BanKey::Id(id), text))
@@ -151,7 +154,9 @@ async fn remove_one(state: &AdminState, query: &QueryParameters) -> ApiResult {
         }
         (None, None) => return Err(ApiError::invalid("`rule` is required with `key`")),
     };
-    let removed = state.store.unban(rule.id, key).await.map_err(refused)?;
+    let removed = state.store.unban(rule.id, key).await;
+    state.listings.note_change();
+    let removed = removed.map_err(refused)?;
     let ban = ListedBan {
         scope: removed.scope,
         ..removed.record
@@ -174,7 +179,7 @@ async fn find_id<'a>(
     if let Some(rule) = rule {
         return Ok((rule, BanKey::Id(id)));
     }
-    let listing = listing(state).await?;
+    let listing = fresh_listing(state).await?;
     let rules = mitigations::rules_by_id(snapshot);
     let known = listing.by_id(id);
     let rule = known.and_then(|known| rules.get(&known.ban.rule).copied());
@@ -187,7 +192,7 @@ async fn find_key(state: &AdminState, rule: &Rule, text: &str) -> Result<BanKey,
         Ok(bytes) => return Ok(BanKey::Bytes(bytes.into())),
         Err(wrong) => wrong,
     };
-    let listing = listing(state).await?;
+    let listing = fresh_listing(state).await?;
     match ban_with_text(&listing, rule, text, wrong) {
         Ok(known) => Ok(BanKey::Id(known.ban.ban_id)),
         Err(UnknownKey::Unlisted) => Err(no_ban()),
@@ -198,16 +203,19 @@ async fn find_key(state: &AdminState, rule: &Rule, text: &str) -> Result<BanKey,
 
 async fn remove_selected(state: &AdminState, query: &QueryParameters) -> ApiResult {
     let filter = BanFilter::read(&state.snapshot(), query)?;
-    let listing = listing(state).await?;
+    let listing = fresh_listing(state).await?;
+    let now = state.now();
     let selected = spawn_blocking(move || {
-        let selected = listing.selected(&filter).into_iter();
+        let selected = listing.selected(&filter, now).into_iter();
         selected
             .map(|known| (known.ban.rule, known.ban.ban_id))
             .collect::<Vec<_>>()
     });
     let selected = selected.await.map_err(|_| ApiError::internal())?;
     let ids: Vec<BanId> = selected.iter().map(|(_, id)| *id).collect();
-    let removed = state.store.unban_all(selected).await.map_err(refused)?;
+    let removed = state.store.unban_all(selected).await;
+    state.listings.note_change();
+    let removed = removed.map_err(refused)?;
     for id in ids {
         state.hub().forget_ban(id);
     }
@@ -230,6 +238,16 @@ fn parsed_id(text: &str) -> Result<BanId, ApiError> {
 
 fn invalid_id() -> ApiError {
     invalid("id", "it must have 32 hexadecimal digits")
+}
+
+/// Returns the response to a ban that the store has refused. Only an id can be unknown.
+fn unknown_id(error: AdminError) -> ApiError {
+    if error != AdminError::NotFound {
+        return refused(error);
+    }
+    ApiError::not_found(
+        "no ban in force has this `id`, and none of the last 1,024 that were unbanned one by one here;          use `key` if its text is neither hashed nor cut",
+    )
 }
 
 fn no_ban() -> ApiError {

@@ -6,10 +6,12 @@ use ipnet::IpNet;
 use tokio::task::spawn_blocking;
 
 use super::api_error::ApiError;
-use super::mitigations::{self, BanListing, KnownBan};
+use super::ban_listing::{BanListing, KnownBan, listing};
+use super::mitigations;
 use super::objects::{ClientObject, raw_json};
 use super::reply::{ApiReply, ApiResult};
 use super::state::AdminState;
+use crate::clock::Timestamp;
 use crate::facts::GeoSource as _;
 use crate::observe::activity::{ClientDecisions, ClientQuery, DecisionRecord};
 use crate::rules::Rule;
@@ -32,13 +34,14 @@ pub(super) async fn client(state: &AdminState, id: &str) -> ApiResult {
         (search, decisions)
     });
     let (search, decisions) = found.await.map_err(|_| ApiError::internal())?;
-    let listing = mitigations::listing(state).await?;
+    let listing = listing(state).await?;
     let exempt_until = search.ip.and_then(|ip| {
         let exemptions = state.live.process.store.exemptions();
         exemptions.until(ip, state.now())
     });
+    let now = state.now();
     let found = spawn_blocking(move || {
-        let client = search.object(&listing, &decisions);
+        let client = search.object(&listing, &decisions, now);
         let is_known = !decisions.newest.is_empty() || !client.bans.is_empty();
         (client, is_known)
     });
@@ -70,14 +73,19 @@ impl ClientSearch {
         }
     }
 
-    fn object(&self, listing: &BanListing, decisions: &ClientDecisions) -> ClientObject {
+    fn object(
+        &self,
+        listing: &BanListing,
+        decisions: &ClientDecisions,
+        now: Timestamp,
+    ) -> ClientObject {
         let geo = &listing.snapshot.settings.geo;
         let rules = mitigations::rules_by_id(&listing.snapshot);
         let is_own = |known: &&KnownBan| {
             let rule = rules.get(&known.ban.rule);
-            rule.is_some_and(|rule| self.has_ban(known, rule, decisions))
+            rule.is_some_and(|rule| self.has_ban(&listing.key_text(known), rule, decisions))
         };
-        let bans = listing.bans.iter().filter(is_own);
+        let bans = listing.live(now).filter(is_own);
         let newest = decisions.newest.iter();
         let newest = newest.map(DecisionRecord::to_json).filter_map(raw_json);
         let country = self.ip.and_then(|ip| geo.country(ip));
@@ -96,23 +104,23 @@ impl ClientSearch {
     }
 
     /// Returns whether a ban is one of the client: its key has the address, or is a key of the newest decisions.
-    fn has_ban(&self, known: &KnownBan, rule: &Rule, decisions: &ClientDecisions) -> bool {
+    fn has_ban(&self, key: &str, rule: &Rule, decisions: &ClientDecisions) -> bool {
         let is_key = match &self.query {
-            ClientQuery::Key(key) => *key == known.key,
+            ClientQuery::Key(own) => key == own,
             ClientQuery::Address(_) => false,
         };
         is_key
-            || self.ip.is_some_and(|ip| has_address(known, rule, ip))
+            || self.ip.is_some_and(|ip| has_address(key, rule, ip))
             || decisions.newest.iter().any(|decision| {
                 let is_rule = decision.rule.as_ref() == Some(&rule.name);
-                is_rule && decision.key.as_deref() == Some(&*known.key)
+                is_rule && decision.key.as_deref() == Some(key)
             })
     }
 }
 
 /// Returns whether an address of the key is `ip`, or its network.
-fn has_address(known: &KnownBan, rule: &Rule, ip: IpAddr) -> bool {
-    let mut parts = rule.key.shown_parts(&known.key).into_iter();
+fn has_address(key: &str, rule: &Rule, ip: IpAddr) -> bool {
+    let mut parts = rule.key.shown_parts(key).into_iter();
     parts.any(|part| {
         let value = part.value.filter(|_| part.is_address);
         value.is_some_and(|value| match value.parse::<IpAddr>() {

@@ -11,9 +11,9 @@ use tokio::runtime::Builder;
 use tokio::task::spawn_blocking;
 
 use super::api_error::ApiError;
+use super::ban_listing::fresh_listing;
 use super::body_members::{BodyMembers, invalid};
 use super::known_keys::{KnownKeys, UnknownKey};
-use super::mitigations;
 use super::reply::{ApiReply, ApiResult};
 use super::state::AdminState;
 use crate::cli::explain::request::{self, RequestOptions};
@@ -95,7 +95,7 @@ async fn fixed_keys(
     let Some(keys) = keys else {
         return Ok(FixedKeys::default());
     };
-    let listing = mitigations::listing(state).await?;
+    let listing = fresh_listing(state).await?;
     let mut fixed = FixedKeys::default();
     for (name, text) in keys {
         let wrong = |wrong: &dyn Display| invalid("keys", format!("rule {name}: {wrong}"));

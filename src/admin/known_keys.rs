@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::mitigations::{BanListing, KnownBan};
+use super::ban_listing::{BanListing, KnownBan};
 use super::state::AdminState;
 use crate::decision::RuleIndex;
 use crate::rules::{BanId, FixedKey, FixedKeyValue, KeyTextError, Rule};

@@ -1,27 +1,21 @@
 //! `/api/mitigations`: active bans, with search, views and pages.
-//!
-//! A listing reads every ban, so it runs on a blocking thread, one at a time.
-
-mod common_parts;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use tokio::sync::OwnedMutexGuard;
 use tokio::task::spawn_blocking;
 
-use self::common_parts::common_parts;
 use super::api_error::ApiError;
-use super::objects::{MitigationObject, MitigationPage};
+use super::ban_listing::listing;
+use super::objects::MitigationObject;
 use super::query::QueryParameters;
 use super::reply::{ApiReply, ApiResult};
 use super::rules;
 use super::state::AdminState;
-use crate::observe::activity::{ActivityHub, BanFigures};
+use crate::observe::activity::BanFigures;
 use crate::process::RunningGateway;
-use crate::rules::{BanId, Rule, RuleId};
+use crate::rules::{Rule, RuleId};
 use crate::snapshot::Snapshot;
-use crate::store::ban_page::{self, MAX_PAGE, PagePosition};
+use crate::store::ban_page::{MAX_PAGE, PagePosition};
 use crate::store::{AdminError, BanAuthor, ListedBan, ListedKey};
 
 /// The number of bans in a page without `limit`.
@@ -29,24 +23,7 @@ const USUAL_PAGE: usize = 100;
 /// How the cause of a ban by hand starts.
 pub(super) const BY_HAND: &str = "by hand";
 /// The number of requests that a likely false positive has mitigated at most.
-const FEW_REQUESTS: u64 = 5;
-
-/// All bans of the rules of a configuration.
-pub(super) struct BanListing {
-    pub(super) snapshot: Arc<Snapshot>,
-    pub(super) bans: Vec<KnownBan>,
-    hub: Arc<ActivityHub>,
-    _one_at_a_time: OwnedMutexGuard<()>,
-}
-
-/// A ban in a listing.
-#[derive(Clone, Debug)]
-pub(super) struct KnownBan {
-    pub(super) ban: ListedBan,
-    /// The readable key.
-    pub(super) key: String,
-    is_likely_false_positive: bool,
-}
+pub(super) const FEW_REQUESTS: u64 = 5;
 
 /// Which bans a client asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,20 +50,9 @@ pub(super) async fn list(state: &AdminState, query: &QueryParameters) -> ApiResu
     let cursor = query.get("cursor").map(PagePosition::parse).transpose();
     let cursor = cursor.map_err(|wrong| ApiError::invalid(format!("`cursor`: {wrong}")))?;
     let filter = BanFilter::read(&state.snapshot(), query)?;
-    let listing = listing(state).await?;
-    let page = spawn_blocking(move || listing.page(&filter, cursor, limit)).await;
+    let (listing, now) = (listing(state).await?, state.now());
+    let page = spawn_blocking(move || listing.page(&filter, cursor, limit, now)).await;
     Ok(ApiReply::json(&page.map_err(|_| ApiError::internal())??))
-}
-
-/// Returns all bans. Only one listing exists at a time, because one can need a lot of memory.
-pub(super) async fn listing(state: &AdminState) -> Result<BanListing, ApiError> {
-    let guard = state.listing.clone().lock_owned().await;
-    let snapshot = state.snapshot();
-    let rules = snapshot.rules.iter().map(|(_, rule)| rule.id).collect();
-    let bans = state.store.list_bans(rules).await.map_err(refused)?;
-    let hub = state.hub().clone();
-    let listing = spawn_blocking(move || BanListing::new(snapshot, bans, hub, guard)).await;
-    listing.map_err(|_| ApiError::internal())
 }
 
 /// Counts the bans of this gateway that are likely false positives. Reads every ban.
@@ -105,7 +71,7 @@ pub(super) fn count_likely_false_positives(live: &RunningGateway) -> usize {
     likely.count()
 }
 
-fn is_first_offence(offence: u32, by: &BanAuthor) -> bool {
+pub(super) fn is_first_offence(offence: u32, by: &BanAuthor) -> bool {
     offence == 1 && *by == BanAuthor::Rule
 }
 
@@ -162,108 +128,9 @@ pub(super) fn key_text(snapshot: &Snapshot, rule: &Rule, key: &ListedKey) -> Str
     }
 }
 
-// === impl BanListing ===
-
-impl BanListing {
-    fn new(
-        snapshot: Arc<Snapshot>,
-        bans: Vec<ListedBan>,
-        hub: Arc<ActivityHub>,
-        guard: OwnedMutexGuard<()>,
-    ) -> Self {
-        let quiet = hub.quiet_bans(FEW_REQUESTS);
-        let rules = rules_by_id(&snapshot);
-        let known = bans.into_iter().filter_map(|ban| {
-            let rule = rules.get(&ban.rule)?;
-            Some(KnownBan {
-                key: key_text(&snapshot, rule, &ban.key),
-                is_likely_false_positive: is_first_offence(ban.offence, &ban.by)
-                    && quiet.contains(&ban.ban_id),
-                ban,
-            })
-        });
-        let bans = known.collect();
-        Self {
-            snapshot,
-            bans,
-            hub,
-            _one_at_a_time: guard,
-        }
-    }
-
-    /// Returns the ban with an id.
-    pub(super) fn by_id(&self, id: BanId) -> Option<&KnownBan> {
-        self.bans.iter().find(|known| known.ban.ban_id == id)
-    }
-
-    /// Returns the bans of a rule whose key has this text.
-    pub(super) fn with_text(&self, rule: &Rule, text: &str) -> impl Iterator<Item = &KnownBan> {
-        let (rule, bans) = (rule.id, self.bans.iter());
-        bans.filter(move |known| known.ban.rule == rule && known.key == text)
-    }
-
-    /// Returns the readable key of a ban.
-    pub(super) fn key_text(&self, known: &KnownBan) -> String {
-        known.key.clone()
-    }
-
-    /// Returns the bans that a filter selects.
-    pub(super) fn selected(&self, filter: &BanFilter) -> Vec<&KnownBan> {
-        let rules = rules_by_id(&self.snapshot);
-        let selected = self.bans.iter().filter(|known| {
-            let rule = rules.get(&known.ban.rule);
-            filter.selects(known, rule.map_or("", |rule| &rule.name))
-        });
-        selected.collect()
-    }
-
-    /// Returns the object of a ban.
-    pub(super) fn object(&self, known: &KnownBan) -> Option<MitigationObject> {
-        let mut rules = self.snapshot.rules.iter();
-        let (_, rule) = rules.find(|(_, rule)| rule.id == known.ban.rule)?;
-        let figures = self.hub.ban_figures(known.ban.ban_id);
-        let key = known.key.clone();
-        Some(object(rule, &known.ban, key, figures.as_ref()))
-    }
-
-    fn page(
-        &self,
-        filter: &BanFilter,
-        cursor: Option<PagePosition>,
-        limit: usize,
-    ) -> Result<MitigationPage, ApiError> {
-        let position = |known: &&KnownBan| PagePosition::new(known.ban.until, known.ban.ban_id);
-        let page = ban_page::page(self.selected(filter), position, cursor, limit);
-        let page = page.map_err(|wrong| ApiError::invalid(wrong.to_string()))?;
-        let count = |view| self.bans.iter().filter(|known| known.is_in(view)).count();
-        let items = page.items.into_iter();
-        Ok(MitigationPage {
-            items: items.filter_map(|known| self.object(known)).collect(),
-            total: page.total,
-            next: page.next.map(|next| next.to_string()),
-            all: self.bans.len(),
-            likely_false_positives: count(BanView::LikelyFalsePositives),
-            manual: count(BanView::Manual),
-            common: common_parts(&self.snapshot, &self.bans),
-        })
-    }
-}
-
 pub(super) fn rules_by_id(snapshot: &Snapshot) -> HashMap<RuleId, &Rule> {
     let rules = snapshot.rules.iter();
     rules.map(|(_, rule)| (rule.id, rule)).collect()
-}
-
-// === impl KnownBan ===
-
-impl KnownBan {
-    fn is_in(&self, view: BanView) -> bool {
-        match view {
-            BanView::All => true,
-            BanView::LikelyFalsePositives => self.is_likely_false_positive,
-            BanView::Manual => self.ban.by != BanAuthor::Rule,
-        }
-    }
 }
 
 // === impl BanFilter ===
@@ -287,14 +154,5 @@ impl BanFilter {
             text: query.get("q").map(str::to_lowercase),
             view,
         })
-    }
-
-    fn selects(&self, known: &KnownBan, rule: &str) -> bool {
-        let has_text = |text: &String| {
-            known.key.to_lowercase().contains(text) || rule.to_lowercase().contains(text)
-        };
-        self.rule.is_none_or(|rule| known.ban.rule == rule)
-            && known.is_in(self.view)
-            && self.text.as_ref().is_none_or(has_text)
     }
 }

@@ -9,6 +9,7 @@ mod api_error;
 mod attention;
 mod audit;
 mod ban_changes;
+mod ban_listing;
 mod body_members;
 mod certificates;
 mod clients;

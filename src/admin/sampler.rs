@@ -39,6 +39,7 @@ async fn count_bans(state: &AdminState) {
 
 fn sample(state: &AdminState) {
     let (snapshot, process) = (state.snapshot(), &state.live.process);
+    state.listings.drop_old(process.clock.instant());
     sample_servers(state, &snapshot);
     let now = process.clock.now();
     state.store_watch.lock().note(process.store.state(now), now);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::attention::AttentionBoard;
+use super::ban_listing::ListingCache;
 use super::event_stream::StreamSlots;
 use super::key_views::KeyViews;
 use super::recent_total::RecentTotal;
@@ -48,8 +49,8 @@ pub(super) struct AdminState {
     pub(super) evictions: Mutex<RecentTotal>,
     /// The number of bans that were likely false positives when they were last counted.
     pub(super) likely_false_positives: AtomicUsize,
-    /// Held while a listing of bans exists.
-    pub(super) listing: Arc<tokio::sync::Mutex<()>>,
+    /// The newest listing of bans.
+    pub(super) listings: ListingCache,
     /// What was computed about the keys of rules.
     pub(super) key_views: tokio::sync::Mutex<KeyViews>,
     counts: tokio::sync::Mutex<Option<(Instant, Arc<StoreCounts>)>>,
@@ -87,7 +88,7 @@ impl AdminState {
             panics: Mutex::default(),
             evictions: Mutex::default(),
             likely_false_positives: AtomicUsize::new(0),
-            listing: Arc::default(),
+            listings: ListingCache::default(),
             key_views: tokio::sync::Mutex::default(),
             counts: tokio::sync::Mutex::default(),
             live,
@@ -144,12 +145,7 @@ impl AdminState {
         }
         let snapshot = self.snapshot();
         let rules = snapshot.rules.iter().map(|(_, rule)| rule.id).collect();
-        let listed = self.store.list_bans(rules).await.ok()?;
-        let mut bans = HashMap::new();
-        for ban in listed {
-            *bans.entry(ban.rule).or_default() += 1;
-        }
-        Some(bans)
+        self.store.count_bans(rules).await.ok()
     }
 }
 

@@ -23,7 +23,7 @@ mod geo;
 use self::geo::SimulatedGeo;
 use super::body_inspection::InspectionPlan;
 use super::challenge;
-use super::engine::{Engine, Evaluation, ResponsePhase};
+use super::engine::{Engine, ResponsePhase};
 use super::forward::{fault, is_too_large};
 use super::imitate::Route;
 use super::known_client::take_named_user;
@@ -169,18 +169,14 @@ impl Simulation {
         let countable = handled.as_ref().is_some_and(|handled| handled.countable);
         let response = handled.as_ref().map(response_facts);
         let view = response.as_ref().map(|r| facts.with_response(r));
-        let cookie =
-            (view.as_ref()).and_then(|view| client::issued_cookie(view, handled.as_ref()?));
-        let mut settlement = Evaluation::default();
-        if let Some(facts) = &view {
-            let phase = ResponsePhase {
-                facts,
-                countable,
-                now: info.now,
-            };
-            self.settle(&engine, &phase, &mut settlement, &mut decision)
-                .await;
-        }
+        let issued = |view| client::issued_cookie(view, handled.as_ref()?);
+        let cookie = view.as_ref().and_then(issued);
+        let phase = view.as_ref().map(|facts| ResponsePhase {
+            facts,
+            countable,
+            now: info.now,
+        });
+        let settlement = self.settle(&engine, phase, &mut decision).await;
         let pass = RequestPass {
             rules: &snapshot.rules,
             lists: &snapshot.settings.lists,

@@ -88,6 +88,22 @@ impl Key {
         parts && self.missing == other.missing && self.parts.iter().zip(&other.parts).all(same)
     }
 
+    /// Splits the first part off the bytes of a key, with its tag. `None` at the end, or if the part was cut.
+    pub fn split_part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+        let (tag, rest) = bytes.split_first()?;
+        let length = match *tag {
+            tag::MISSING => 0,
+            tag::BYTES => 4 + u32::from_le_bytes(*rest.first_chunk()?) as usize,
+            tag::LONG => READABLE + 32,
+            tag::INT => 8,
+            tag::V4 => 4,
+            tag::V6 => 16,
+            tag::BOOL => 1,
+            _ => return None,
+        };
+        bytes.split_at_checked(length + 1)
+    }
+
     /// A number that requests with equal keys share. It has no secret, because every gateway must
     /// compute an equal number.
     pub fn digest(&self, facts: &dyn FieldFacts) -> u64 {

@@ -100,6 +100,24 @@ impl Key {
         shown
     }
 
+    /// Splits the text of the first part off the text of a key, as it is written. `None` at the end.
+    pub fn split_text_part(text: &[u8]) -> Option<(&[u8], &[u8])> {
+        let mut is_quoted = false;
+        let mut is_escaped = false;
+        let end = text.iter().enumerate().position(|(index, byte)| {
+            if *byte == b'"' && !is_escaped {
+                is_quoted = index == 0;
+            }
+            is_escaped = *byte == b'\\' && is_quoted && !is_escaped;
+            *byte == b' ' && !is_quoted
+        });
+        if text.is_empty() {
+            return None;
+        }
+        let (part, rest) = text.split_at_checked(end.unwrap_or(text.len()))?;
+        Some((part, rest.get(1..).unwrap_or_default()))
+    }
+
     /// Reads the text of a listing back into the key's bytes. An address of a key that counts networks stands for its
     /// network.
     pub fn read(&self, text: &str) -> Result<Vec<u8>, KeyTextError> {

@@ -15,6 +15,7 @@ use ipnet::IpNet;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
+use super::fleet::MirroredBans;
 use super::peek::PlanReading;
 use super::{
     AdminError, AppliedChange, BanKey, BanRequest, ChangeScope, ExemptionEntry, FillLevels,
@@ -111,16 +112,31 @@ impl StoreAdmin {
 
     /// Returns the bans of `rules` that are in force, in no order: those of this gateway, and those of the fleet.
     pub async fn list_bans(&self, rules: Vec<RuleId>) -> Result<Vec<ListedBan>, AdminError> {
-        if !self.store.is_local() {
-            let own = rules.clone();
-            let command = self.run(LONGEST_COMMAND, move |core| {
-                Box::pin(async move { core.refresh_mirror(&own).await })
-            });
-            // If no core reads the index, the bans of this gateway are listed all the same.
-            _ = command.await;
-        }
+        self.refresh_mirror(&rules).await;
         let (store, now) = (self.store.clone(), self.clock.now());
         blocking(move || store.listed_bans(&rules, now)).await
+    }
+
+    /// Returns the number of bans of each of `rules` that has any: those of [`StoreAdmin::list_bans`].
+    pub async fn count_bans(
+        &self,
+        rules: Vec<RuleId>,
+    ) -> Result<HashMap<RuleId, usize>, AdminError> {
+        self.refresh_mirror(&rules).await;
+        let (store, now) = (self.store.clone(), self.clock.now());
+        blocking(move || store.counted_bans(&rules, now)).await
+    }
+
+    async fn refresh_mirror(&self, rules: &[RuleId]) {
+        if self.store.is_local() {
+            return;
+        }
+        let own = rules.to_vec();
+        let command = self.run(LONGEST_COMMAND, move |core| {
+            Box::pin(async move { core.refresh_mirror(&own).await })
+        });
+        // If no core reads the index, the bans of this gateway are listed all the same.
+        _ = command.await;
     }
 
     /// See [`StoreHandle::exempt`].
@@ -220,24 +236,43 @@ impl Store {
     /// Returns the bans of `rules` as this gateway knows them, in no order.
     fn listed_bans(&self, rules: &[RuleId], now: Timestamp) -> Vec<ListedBan> {
         let rules: HashSet<RuleId> = rules.iter().copied().collect();
-        let mirrored = self
-            .counters
-            .as_ref()
-            .map(|counters| counters.mirror().bans());
-        let mut bans: HashMap<BanId, ListedBan> = HashMap::new();
+        let mirrored = self.mirrored_bans();
+        let fleet = mirrored.iter().flat_map(|mirrored| mirrored.all());
+        let fleet = fleet.filter(|ban| ban.until > now && rules.contains(&ban.rule));
+        let mut bans: Vec<ListedBan> = fleet.cloned().collect();
+        let known: HashSet<BanId> = bans.iter().map(|ban| ban.ban_id).collect();
+        let own = self.local.list_bans(None, now).into_iter();
+        let own = own.filter(|ban| rules.contains(&ban.id) && !known.contains(&ban.ban_id));
+        bans.extend(own.map(|ban| {
+            let is_fleet = self.is_local() || ban.is_shared;
+            ListedBan::of_entry(ban, is_fleet)
+        }));
+        bans
+    }
+
+    /// Counts the bans of [`Store::listed_bans`] by rule.
+    fn counted_bans(&self, rules: &[RuleId], now: Timestamp) -> HashMap<RuleId, usize> {
+        let mut bans: HashMap<RuleId, usize> = HashMap::new();
+        let mirrored = self.mirrored_bans();
+        let mut known = HashSet::new();
         for ban in mirrored.iter().flat_map(|mirrored| mirrored.all()) {
-            if ban.until > now && rules.contains(&ban.rule) {
-                bans.insert(ban.ban_id, ban.clone());
+            if ban.until > now {
+                known.insert(ban.ban_id);
+                *bans.entry(ban.rule).or_default() += 1;
             }
         }
-        for ban in self.local.list_bans(None, now) {
-            if rules.contains(&ban.id) {
-                let is_fleet = self.is_local() || ban.is_shared;
-                let entry = bans.entry(ban.ban_id);
-                entry.or_insert_with(|| ListedBan::of_entry(ban, is_fleet));
+        self.local.each_ban(now, |rule, id| {
+            if !known.contains(&id) {
+                *bans.entry(rule).or_default() += 1;
             }
-        }
-        bans.into_values().collect()
+        });
+        bans.retain(|rule, _| rules.contains(rule));
+        bans
+    }
+
+    fn mirrored_bans(&self) -> Option<MirroredBans> {
+        let counters = self.counters.as_ref()?;
+        Some(counters.mirror().bans())
     }
 }
 

@@ -69,6 +69,10 @@ impl StoreHandle {
             Err(_) if is_shared => {}
             Err(error) => return Err(error),
         }
+        if is_shared && let Some(link) = self.connected_link() {
+            let key = FleetKey::of_ban(ban.rule.identity, ban_id);
+            self.announce_newer(link, key, Some(ban.until)).await;
+        }
         Ok(AppliedChange {
             scope: ban.scope,
             record: ban,
@@ -76,7 +80,7 @@ impl StoreHandle {
     }
 
     /// Writes the record of a ban and announces it. Returns the offences of the key.
-    async fn ban_in_fleet(
+    pub(super) async fn ban_in_fleet(
         &self,
         link: &RedisLink,
         ban: &ListedBan,
@@ -120,6 +124,12 @@ impl StoreHandle {
         if let Some(counters) = self.counters() {
             counters.remove(FleetKey::of_ban(rule.identity, ban_id));
             counters.mirror().remove(ban_id);
+        }
+        if of_fleet.is_some()
+            && let Some(link) = self.connected_link()
+        {
+            let key = FleetKey::of_ban(rule.identity, ban_id);
+            self.announce_newer(link, key, None).await;
         }
         let is_local = self.store().is_local();
         let scope = self.scope(of_fleet.is_some());
@@ -327,7 +337,7 @@ impl StoreHandle {
 
     /// Announces a change to all gateways, and waits until the store has the event: the event of a later change on
     /// another gateway must follow it. Without a connection, the event is announced once there is one.
-    async fn announce(&self, pack: impl FnOnce(Timestamp, &mut PackedEvents)) {
+    pub(super) async fn announce(&self, pack: impl FnOnce(Timestamp, &mut PackedEvents)) {
         let mut events = PackedEvents::default();
         pack(self.fleet_time(), &mut events);
         let Some(counters) = self.counters() else {
@@ -357,7 +367,7 @@ fn shown_key(key: &BanKey) -> ListedKey {
 }
 
 /// Older gateways find the ban by the part of the key that they show.
-fn unban_event(key: FleetKey, bytes: Option<&BanKey>) -> UnbanEvent {
+pub(super) fn unban_event(key: FleetKey, bytes: Option<&BanKey>) -> UnbanEvent {
     let shown = match bytes {
         Some(BanKey::Bytes(bytes)) => NameHash::of(bytes.get(..memory::SHOWN).unwrap_or(bytes)),
         _ => key.hash,

@@ -23,6 +23,7 @@ mod administer;
 pub mod async_mode;
 mod ban_entry;
 pub mod ban_page;
+mod crossing_changes;
 pub mod exemptions;
 mod fleet;
 mod handle;

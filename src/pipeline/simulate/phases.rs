@@ -33,18 +33,27 @@ impl Simulation {
         (evaluation, decision)
     }
 
-    /// Counts the response, or reads the counters if the store handle is read-only.
+    /// Counts the response, or reads the counters if the store handle is read-only. Does nothing without a response.
     pub(super) async fn settle(
         &self,
         engine: &Engine<'_>,
-        response: &ResponsePhase<'_>,
-        settlement: &mut Evaluation,
+        response: Option<ResponsePhase<'_>>,
         decision: &mut Decision,
-    ) {
-        engine.settle_with_keys(&self.keys, response, settlement, decision, ignore_settled);
-        let Evaluation { plan, result, .. } = settlement;
-        let read = engine.store.read_settlement(plan, response.now, result);
-        read.await;
+    ) -> Evaluation {
+        let mut settlement = Evaluation::default();
+        if let Some(response) = response {
+            engine.settle_with_keys(
+                &self.keys,
+                &response,
+                &mut settlement,
+                decision,
+                ignore_settled,
+            );
+            let Evaluation { plan, result, .. } = &mut settlement;
+            let read = engine.store.read_settlement(plan, response.now, result);
+            read.await;
+        }
+        settlement
     }
 }
 

@@ -14,6 +14,7 @@ mod key_table;
 pub(super) use async_counters::AsyncCounters;
 pub(super) use async_step::AsyncStep;
 pub(super) use async_usage::KnownKey;
+pub(super) use ban_mirror::MirroredBans;
 pub(super) use fleet_sync::FleetSync;
 
 #[cfg(test)]

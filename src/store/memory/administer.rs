@@ -46,6 +46,16 @@ impl MemoryStore {
         bans
     }
 
+    /// Calls `visit` with the rule and the id of each ban in force at `now`, shard by shard.
+    pub fn each_ban(&self, now: Timestamp, mut visit: impl FnMut(RuleId, BanId)) {
+        for shard in &self.shards {
+            let data = shard.held.lock();
+            for ban in data.bans.ids(now) {
+                visit(ban.0, ban.1);
+            }
+        }
+    }
+
     /// Returns the ban with this id. `None` if there is none at `now`.
     pub fn find_ban(&self, id: BanId, now: Timestamp) -> Option<BanEntry> {
         self.find_record(id, now).map(|(_, record)| record.ban)

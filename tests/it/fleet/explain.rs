@@ -89,7 +89,14 @@ fn explains_the_fleet(mode: &str) {
     }
     assert_eq!(records(&server), before);
     // The cookie is known by its hash alone.
-    let listed: Value = serde_json::from_slice(&other.admin("/api/mitigations").body).unwrap();
+    let list =
+        || -> Value { serde_json::from_slice(&other.admin("/api/mitigations").body).unwrap() };
+    // In async mode, the gateway that has started a ban indexes it with the next request of the key.
+    wait_until("the other gateway lists the ban", || {
+        assert_eq!(send(&one, "/scan", 1), [429]);
+        list()["total"] == 1
+    });
+    let listed = list();
     let ban = &listed["items"][0];
     assert!(ban["key"].as_str().unwrap().starts_with("h:"), "{listed}");
     for key in [&ban["key"], &ban["id"]] {

@@ -295,15 +295,23 @@ fn a_stop_waits_for_open_tunnels() {
     let echo = Echo::start();
     let mut process = Process::run(&format!(
         "[server]\nworkers = 1\ndrain_timeout = \"60s\"\n[log]\naccess = \"off\"\n\
-         [limits]\nidle_timeout = \"500ms\"\nheader_timeout = \"500ms\"\n\
+         [admin]\naddress = \"127.0.0.1:0\"\n[limits]\nidle_timeout = \"500ms\"\nheader_timeout = \"500ms\"\n\
          [[listeners]]\naddress = \"127.0.0.1:0\"\n[[upstreams]]\nname = \"origin\"\n\
          servers = [\"{}\"]\n[[routes]]\nupstream = \"origin\"\n",
         echo.origin.address
     ));
+    let admin = process.admin();
+    let tunnels = |count: usize| {
+        let text = |path: &str| Client::admin(admin).get(path).send().text();
+        text("/api/status").contains(&format!("\"tunnels\":{count}}}"))
+            && text("/metrics").contains(&format!("\nlockgate_tunnels {count}\n"))
+    };
+    assert!(tunnels(0));
     run(async {
         let mut talk = Client::plain(process.address(0)).talk().await;
         let mut socket = talk.socket("/chat").await;
         assert_eq!(socket.hear(5).await, b"first");
+        assert!(tunnels(1));
         process.signal("TERM");
         tokio::time::sleep(Duration::from_millis(1800)).await;
         socket.say(b"still there");

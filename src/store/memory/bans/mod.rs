@@ -191,6 +191,12 @@ impl ShardBans {
         }
     }
 
+    /// Returns the rules and the ids of the bans in force at `now`.
+    pub(super) fn ids(&self, now: Timestamp) -> impl Iterator<Item = (RuleId, BanId)> {
+        let live = self.live.iter().filter(move |live| live.ban.until > now);
+        live.map(|live| (live.ban.id, live.ban.ban_id))
+    }
+
     /// Returns the bans in force at `now`.
     pub(super) fn live(&self, now: Timestamp) -> impl Iterator<Item = BanEntry> {
         let live = self.live.iter().filter(move |live| live.ban.until > now);

@@ -8,6 +8,7 @@ use super::server::TestServer;
 use crate::clock::{Clock, Timestamp};
 use crate::rules::BanId;
 use crate::rules::plan::{Step, StoreMode};
+use crate::store::redis::FleetKey;
 use crate::store::{
     AdminError, AdminNote, BanAuthor, BanKey, BanRequest, BanTerms, ChangeScope, ExemptionEntry,
     ListedBan, ListedKey, StoreAdmin,
@@ -79,6 +80,37 @@ impl TestNode {
         })
         .await;
     }
+}
+
+/// One node writes a ban, another ends it and announces that, and only then the first one announces its ban.
+#[test]
+fn the_last_change_in_the_store_wins_on_all_nodes() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let nodes = start_nodes::<2>(&server).await;
+        for rule in in_both_modes("crossing") {
+            let change = nodes[0].admin().ban(request(&rule, "k", HOUR)).await;
+            let until = change.unwrap().record.until;
+            for node in &nodes {
+                node.bans(&rule, "k").await;
+            }
+            let key = FleetKey::new(rule.id, b"k");
+            let link = nodes[0].0.link.as_ref().unwrap();
+            link.delete_record(key).await.unwrap();
+            nodes[0].0.announce_newer(link, key, Some(until)).await;
+            for node in &nodes {
+                node.admits_again(&rule, "k").await;
+            }
+            // The other way round: the end is announced, but the store has a ban.
+            link.write_ban(key, until, 0).await.unwrap();
+            nodes[1].0.announce_newer(link, key, None).await;
+            for node in &nodes {
+                node.bans(&rule, "k").await;
+            }
+            link.delete_record(key).await.unwrap();
+            nodes[0].0.announce_newer(link, key, Some(until)).await;
+        }
+    });
 }
 
 #[test]
