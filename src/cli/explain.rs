@@ -96,11 +96,17 @@ fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         check::print_findings(&diagnostics, &source, args.format);
         return Ok(ExitCode::FAILURE);
     };
-    let process = ProcessState::new(
+    let secrets = blueprint.credentials.secrets.as_ref();
+    let secret = secrets.map(|ring| *ring.first());
+    let mut process = ProcessState::new(
         Clock::Manual(clock.clone()),
         LogHandle::off(),
         StoreBounds::keys(KEYS),
     )?;
+    if let Some(secret) = secret {
+        // The hashes of secret values are then those of the logs.
+        process = process.with_secret(secret);
+    }
     let snapshot = process.install(blueprint, None, None);
     let store = StoreHandle::new(process.store.clone(), process.clock.clone());
     let output = print_report(args, &snapshot, &store, &clock)?;

@@ -6,6 +6,7 @@ mod check;
 mod control;
 pub(crate) mod explain;
 mod fields;
+mod hash;
 mod help;
 mod import;
 mod init;
@@ -90,6 +91,8 @@ enum Command {
         #[arg(long)]
         expanded: bool,
     },
+    /// Print the short hash that stands for a secret value in logs and listings.
+    Hash(hash::HashArgs),
     /// List the fields and functions of the rule language.
     Fields,
     /// Print the JSON Schema of gateway.toml.
@@ -164,6 +167,7 @@ pub fn main() -> ExitCode {
         Some(Command::Unban(args)) => bans::unban(&args),
         Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Rules { config, expanded }) => rules::rules(&config.config, expanded),
+        Some(Command::Hash(args)) => hash::hash(&args),
         Some(Command::Fields) => fields::fields(),
         Some(Command::Schema) => schema::schema(),
         Some(Command::Import {

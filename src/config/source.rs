@@ -94,7 +94,10 @@ impl ConfigSource {
         let bytes = match read_whole(path) {
             Ok(bytes) => bytes,
             Err(error) => {
-                diagnostics.error(0..0, format!("cannot read: {error}"));
+                let wrong = diagnostics.error(0..0, format!("cannot read: {error}"));
+                if error.kind() == ErrorKind::NotFound {
+                    wrong.help(NO_FILE);
+                }
                 return Err(Self::new(name, ""));
             }
         };
@@ -153,6 +156,10 @@ impl ConfigSource {
         Self::new(name, text)
     }
 }
+
+/// The help for a configuration file that does not exist.
+const NO_FILE: &str = "`lockgate init` writes a file to start from; `--config FILE` or the environment variable \
+                       LOCKGATE_CONFIG names another one";
 
 /// The maximum file size in bytes, because `/dev/zero` is endless.
 pub(super) const LARGEST: u64 = 256 << 20;

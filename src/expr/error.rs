@@ -66,7 +66,7 @@ const FOREIGN: &[(&str, &str)] = &[
 pub(super) fn unknown_operator(span: Span, word: &str) -> ExprError {
     if let Some(spec) = function(word) {
         let message = format!("`{word}` is a function, not an operator");
-        return error(span, message, Some(&format!("write `{}`", spec.signature)));
+        return error(span, message, Some(&spec.usage()));
     }
     if word.contains('.') {
         let message = format!("an operator is missing before `{word}`");

@@ -132,6 +132,8 @@ pub const CLIENT_AGE: FieldId = number_of("client.age");
 /// The field that identifies a clearance.
 pub const CLIENT_CLEARANCE: FieldId = number_of("client.clearance");
 /// The field for the response headers.
+pub const RESPONSE_CODE: FieldId = number_of("http.response.code");
+/// The headers of the response.
 pub const RESPONSE_HEADERS: FieldId = number_of("http.response.headers");
 
 /// All fields, ordered by number.

@@ -29,6 +29,7 @@ mod geo;
 mod h2spec;
 mod handover;
 mod harness;
+mod hash;
 mod health_checks;
 mod hostile;
 mod http;

@@ -3,8 +3,8 @@
 use super::available_fields::AvailableFields;
 use super::{CompileContext, key_fields};
 use crate::config::file::{ConfigFile, NamedExpression};
-use crate::config::{ExprText, LintCode, expressions};
-use crate::expr::{self, ExprEnv, NamedLists, Scalar, ValueType};
+use crate::config::{ExprText, LintCode, Text, expressions};
+use crate::expr::{self, ExprEnv, FieldScheme as _, NamedLists, Scalar, ValueType};
 use crate::facts::client_ip::IpPrefixes;
 use crate::facts::fields;
 use crate::observe::Redactor;
@@ -18,6 +18,8 @@ pub struct KeyCompiler<'a> {
     pub lists: &'a NamedLists,
     /// Which values are secret.
     pub redactor: &'a Redactor,
+    /// The parts that logs show in clear although they come from a secret value.
+    pub revealed: &'a [Text],
     /// The prefix lengths that turn an address into a key.
     pub prefixes: IpPrefixes,
     /// The fields that expressions can read.
@@ -28,10 +30,11 @@ pub struct KeyCompiler<'a> {
 
 impl<'a> KeyCompiler<'a> {
     /// Creates a compiler of the key expressions of `file`, which can name `lists`.
-    pub fn new(lists: &'a NamedLists, redactor: &'a Redactor, file: &ConfigFile) -> Self {
+    pub fn new(lists: &'a NamedLists, redactor: &'a Redactor, file: &'a ConfigFile) -> Self {
         Self {
             lists,
             redactor,
+            revealed: &file.log.reveal,
             prefixes: super::prefixes(file),
             fields: AvailableFields::of(file),
         }
@@ -106,10 +109,37 @@ impl<'a> KeyCompiler<'a> {
             lists: self.lists,
             allow_response,
         };
-        let scalar = expr::scalar(&text.value, &env).map_err(|errors| report(text, errors, cx))?;
-        let secret = key_fields::is_secret(scalar.reads(), scalar.reads_entries(), self.redactor);
-        Ok((scalar, secret))
+        let scalar = expr::scalar(&text.value, &env).map_err(|errors| {
+            // Other gateways write `header:x`, which no expression is.
+            let refusal = self.fields.refusal(text.value.trim());
+            match refusal.filter(|_| text.value.contains(':')) {
+                Some(refusal) => drop(cx.diagnostics.error(text.span.clone(), refusal)),
+                None => report(text, errors, cx),
+            }
+        })?;
+        let reads_secret =
+            key_fields::is_secret(scalar.reads(), scalar.reads_entries(), self.redactor);
+        let is_revealed = self.revealed.iter().any(|part| is_same(part, text));
+        Ok((scalar, reads_secret && !is_revealed))
     }
+}
+
+/// Warns of parts in `log.reveal` that nothing shows.
+pub fn warn_of_unused_reveals(file: &ConfigFile, cx: &mut CompileContext<'_>) {
+    let keys = || file.rules.iter().flat_map(|rule| &rule.key);
+    let fields = || file.log.fields.iter().map(|field| &field.text);
+    for part in &file.log.reveal {
+        if !keys().chain(fields()).any(|text| is_same(part, text)) {
+            let message = "no key and no field of the log has this part";
+            cx.diagnostics
+                .warning(LintCode::Unused, part.span.clone(), message)
+                .help("write it exactly as in the `key` of a rule");
+        }
+    }
+}
+
+fn is_same(revealed: &Text, part: &ExprText) -> bool {
+    revealed.value.trim() == part.value.trim()
 }
 
 /// Reports the errors in an expression where they were written.

@@ -145,7 +145,7 @@ impl CompileContext<'_> {
             redactor,
             access,
             access_format: file.log.format.value,
-            connections: requested_connections(file),
+            connections: requested_connections(file, cx.source),
             admin: file.admin.as_ref().map(|admin| admin.address.value),
             shared_store,
             credentials,
@@ -155,6 +155,7 @@ impl CompileContext<'_> {
 
     /// Adds the warnings and notes of a file without errors.
     fn lint(&mut self, file: &ConfigFile, rules: &RuleSet, geo: &GeoLookup) {
+        keys::warn_of_unused_reveals(file, self);
         let compiled = CompiledConfig {
             file,
             source: self.source,
@@ -202,10 +203,13 @@ fn redactor(file: &ConfigFile) -> Redactor {
     Redactor::without_secret(&names)
 }
 
-fn requested_connections(file: &ConfigFile) -> RequestedConnections {
+fn requested_connections(file: &ConfigFile, source: &ConfigSource) -> RequestedConnections {
+    let max = &file.server.max_connections;
+    // The span of a default is that of its section.
+    let written = source.slice(max.span.clone());
     RequestedConnections {
-        max: file.server.max_connections.value as usize,
-        is_default: !file.server.is_max_connections_set,
+        max: max.value as usize,
+        is_default: !written.starts_with(|c: char| c.is_ascii_digit() || c == '+'),
     }
 }
 

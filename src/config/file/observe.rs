@@ -10,10 +10,10 @@ use tracing::Level;
 use super::UNKNOWN;
 use super::expressions::{NamedExpression, expressions};
 use super::response::allowed;
-use crate::config::Spanned;
-use crate::config::scalar::{SettingType, ValueError, choice, header_name, path, socket};
+use crate::config::scalar::{SettingType, ValueError, choice, filled, header_name, path, socket};
 use crate::config::schema::{ExampleValue, HEADER_NAME_OR_EMPTY, ValueSchema};
 use crate::config::section::SectionReader;
+use crate::config::{Spanned, Text};
 use crate::observe::LogOutput;
 
 /// `[admin]` with an address.
@@ -37,6 +37,8 @@ pub struct LogSettings {
     /// Headers that are logged only as a keyed hash of their values. Default `authorization`,
     /// `cookie`, `set-cookie`, `x-api-key`.
     pub redact: Vec<Spanned<HeaderName>>,
+    /// Key parts that logs and listings show in clear although they come from a redacted header. Default none.
+    pub reveal: Vec<Text>,
     /// The response header that carries the id of the request. Default none.
     pub request_id_header: Spanned<Option<HeaderName>>,
     /// Additional fields of the access log, in file order.
@@ -99,6 +101,7 @@ pub(super) fn log(s: &mut SectionReader<'_, '_>) -> LogSettings {
             header_name(),
             ["authorization", "cookie", "set-cookie", "x-api-key"].map(HeaderName::from_static),
         ),
+        reveal: s.array_or("reveal", filled(), []),
         request_id_header: s.or("request_id_header", request_id_header(), None),
         fields: s.table("fields", expressions).unwrap_or_default(),
     }

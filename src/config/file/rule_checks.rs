@@ -28,7 +28,7 @@ pub(super) fn check(s: &mut SectionReader<'_, '_>, rule: &RuleSettings) {
     match s.key_span("limit").filter(|_| !zero) {
         Some(limit) => quota(s, limit, rule),
         None if s.is_misspelt("limit") => {}
-        None => plain(s),
+        None => plain(s, zero),
     }
     // An action that was refused may be one that uses the setting.
     if !s.has("action") || rule.action.span != s.span() {
@@ -181,8 +181,8 @@ fn by_store_mode(s: &mut SectionReader<'_, '_>, algorithm: Algorithm, rule: &Rul
     s.out.error(mode.span.clone(), message).help(help);
 }
 
-/// Refuses settings that have no effect in a deny rule.
-fn plain(s: &mut SectionReader<'_, '_>) {
+/// Refuses settings that have no effect in a deny rule. `is_zero` is whether the rule has `limit = 0`.
+fn plain(s: &mut SectionReader<'_, '_>, is_zero: bool) {
     let both = s.has("count") && s.has("mitigate");
     let counting = ["count"].into_iter().filter(|_| both);
     let rest = [
@@ -205,9 +205,17 @@ fn plain(s: &mut SectionReader<'_, '_>) {
     for key in rest.into_iter().chain(counting) {
         if let Some(span) = s.key_span(key) {
             let key = s.written(key);
-            s.out
-                .lacks(span, format!("`{key}` requires a limit"))
-                .help(format!("add `limit = 10`, or remove `{key}`"));
+            if is_zero {
+                let message = format!(
+                    "`{key}` does not apply: `limit = 0` denies every request, so nothing is counted"
+                );
+                let help = format!("remove `{key}` to deny, or write a limit of at least 1");
+                s.out.lacks(span, message).help(help);
+            } else {
+                s.out
+                    .lacks(span, format!("`{key}` requires a limit"))
+                    .help(format!("add `limit = 10`, or remove `{key}`"));
+            }
         }
     }
 }

@@ -3,8 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use toml::de::DeValue;
+
 use crate::config::Spanned;
-use crate::config::scalar::{between, duration, integer, path_or_none, size, size_between};
+use crate::config::scalar::{
+    SettingType, between, duration, integer, path_or_none, size, size_between,
+};
+use crate::config::schema::ExampleValue;
 use crate::config::section::SectionReader;
 use crate::listen;
 
@@ -21,8 +26,6 @@ pub struct ServerSettings {
     pub pid_file: Spanned<Option<PathBuf>>,
     /// The maximum number of open connections over all listeners. Default 100,000.
     pub max_connections: Spanned<u32>,
-    /// Whether the file has `max_connections`, so that it must be possible.
-    pub is_max_connections_set: bool,
     /// The maximum number of requests that rules hold. Default 10,000.
     pub max_held: Spanned<u32>,
     /// The file with the gateway's secret. `None`, the default, creates a new secret at each start.
@@ -48,7 +51,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 
 pub(super) fn server(s: &mut SectionReader<'_, '_>) -> ServerSettings {
     ServerSettings {
-        workers: s.or("workers", integer(0..=1024), 0u32),
+        workers: s.or("workers", workers(), 0u32),
         drain_timeout: s.or(
             "drain_timeout",
             between(Duration::ZERO, DAY, duration()),
@@ -61,10 +64,28 @@ pub(super) fn server(s: &mut SectionReader<'_, '_>) -> ServerSettings {
         ),
         pid_file: s.or("pid_file", path_or_none(), None),
         max_connections: s.or("max_connections", integer(1..=10_000_000), 100_000u32),
-        is_max_connections_set: s.has("max_connections"),
         max_held: s.or("max_held", integer(0..=10_000_000), 10_000u32),
         secret_file: s.or("secret_file", path_or_none(), None),
     }
+}
+
+/// The number of workers. Other gateways write `auto` for what 0 means here.
+fn workers() -> SettingType<u32> {
+    let number = integer(0..=1024);
+    let shape = number.shape();
+    let parse = move |value: &DeValue<'_>| {
+        let is_word = value
+            .as_str()
+            .is_some_and(|word| word.parse::<u32>().is_err());
+        number.parse(value).map_err(|wrong| {
+            if is_word {
+                wrong.help("write `workers = 0` for one worker per core")
+            } else {
+                wrong
+            }
+        })
+    };
+    SettingType::new(shape, parse).shown(|workers| ExampleValue::Integer(i64::from(*workers)))
 }
 
 /// The window over which `limits.min_rate` is averaged.

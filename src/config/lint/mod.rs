@@ -83,6 +83,9 @@ pub(super) fn warn(compiled: &CompiledConfig<'_>, out: &mut Diagnostics) {
             keys::warn(rule, &rules, file, &mut warnings);
         }
         order::warn(rule, earlier, file, &mut warnings);
+        if at + 1 == rules.len() {
+            order::warn_of_last(rule, &mut warnings);
+        }
         for parsed in rule.expressions() {
             implies::warn(&parsed.outline, parsed, &mut warnings);
             values::warn(parsed, &mut warnings);

@@ -6,6 +6,8 @@ use super::implies::{always, covers};
 use super::{LintCode, LintedRule, Warnings};
 use crate::config::file::ConfigFile;
 use crate::decision::Action;
+use crate::expr::{ExprOutline, GivenValue, TestRelation, WrittenValue};
+use crate::facts::fields;
 use crate::rules::HeaderStyle;
 
 /// Warns of a rule with an action or position that is probably a mistake.
@@ -19,7 +21,22 @@ pub(super) fn warn(
     denies_everything(rule, earlier, warnings);
     admits_excess(rule, warnings);
     revealing_quota(rule, earlier, warnings);
+    // The rules of presets are fixed.
+    if file.preset_of(rule.written).is_none() {
+        revealing_limit(rule, warnings);
+    }
     revealing_response(rule, file, warnings);
+}
+
+/// Warns of an `allow` rule after all other rules: there is nothing that it lets requests skip. One with a limit has
+/// a warning of its own.
+pub(super) fn warn_of_last(rule: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
+    if rule.rule.action == Action::Allow && rule.rule.limiter.is_none() {
+        let message = "this `allow` rule has no effect: no rule follows it";
+        warnings
+            .at(LintCode::Unused, &rule.written.name.span, message)
+            .help("move it before the rules that its requests must skip, or remove it");
+    }
 }
 
 /// Warns of a rule after a terminal rule that matches every request that this rule would mitigate.
@@ -138,6 +155,32 @@ fn revealing_quota(
             "move this rule before `{}`, or use `headers = \"none\"`",
             name.value
         ));
+}
+
+/// Warns of quota headers on failed logins: an attacker sees how many guesses remain.
+fn revealing_limit(rule: &LintedRule<'_>, warnings: &mut Warnings<'_>) {
+    let headers = &rule.written.headers;
+    let shows = headers.value != HeaderStyle::None && rule.rule.action == Action::Block;
+    if !shows || !rule.limits() || !rule.counts().is_some_and(has_failed_login) {
+        return;
+    }
+    let message = "the quota headers of each failed login tell an attacker the limit and how many guesses remain";
+    warnings
+        .at(LintCode::RevealedLimit, &rule.written.name.span, message)
+        .help("add `headers = \"none\"`");
+}
+
+/// Returns whether an expression holds only for some status codes, and 401 is one of them.
+fn has_failed_login(outline: &ExprOutline) -> bool {
+    outline.conjuncts().into_iter().any(|part| {
+        let ExprOutline::Leaf(leaf) = part else {
+            return false;
+        };
+        let field = leaf.subject.field.as_deref().and_then(fields::find);
+        let selects = matches!(leaf.relation, TestRelation::Eq | TestRelation::In);
+        let is_401 = |value: &WrittenValue| value.value == GivenValue::Ints(401, 401);
+        field == Some(fields::RESPONSE_CODE) && selects && leaf.values.iter().any(is_401)
+    })
 }
 
 /// Warns of a shadow response that mentions a limit.

@@ -16,8 +16,9 @@ pub(super) use address::{
     header_name, header_value, host_or_none, method, network, parse_header_name, parse_network,
     redirect_status, server, socket, status, status_range, target_path, warn_of_host_bits,
 };
-use units::rate;
-pub(super) use units::{between, duration, duration_or_seconds, duration_text, size, size_between};
+pub(super) use units::{
+    between, duration, duration_or_seconds, duration_text, rate, size, size_between,
+};
 
 /// The parser and the schema of one value.
 pub(super) struct SettingType<T> {

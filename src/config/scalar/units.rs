@@ -103,7 +103,7 @@ pub(in crate::config) fn size_between(low: u64, high: u64) -> SettingType<u64> {
 }
 
 /// Splits `5/min`, or `5r/s` in nginx's syntax, into number and period. `None` if it is not a rate.
-pub(super) fn rate(written: &str) -> Option<(&str, String)> {
+pub(in crate::config) fn rate(written: &str) -> Option<(&str, String)> {
     let (number, period) = written.split_once('/')?;
     let (digits, what) = split(number.trim());
     let (times, unit) = split(period.trim());

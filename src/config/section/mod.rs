@@ -258,7 +258,7 @@ impl<'a, 'd> SectionReader<'a, 'd> {
             return;
         }
         let known: BTreeSet<_> = self.recognized.iter().copied().collect();
-        for (key, _) in self.table.iter() {
+        for (key, value) in self.table.iter() {
             let name = key.get_ref().as_ref();
             if known.contains(name) || self.unwanted.contains(&name) {
                 continue;
@@ -267,7 +267,8 @@ impl<'a, 'd> SectionReader<'a, 'd> {
             if self.path.is_empty() {
                 self.out.hide_names();
             }
-            unknown::report(&self.path, name, &known, &self.unwanted, span, self.out);
+            let written = (name, value.get_ref());
+            unknown::report(&self.path, written, &known, &self.unwanted, span, self.out);
         }
     }
 

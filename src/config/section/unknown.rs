@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use toml::de::DeValue;
+
 use crate::config::Diagnostics;
+use crate::config::scalar::rate;
 use crate::config::schema::{self, TableSchema, ValueSchema};
 use crate::config::suggest::{either, nearest};
 use crate::config::vocabulary::foreign_setting;
@@ -36,7 +39,7 @@ const MOST: usize = 3;
 /// Reports `name` in the section at `path`. `known` are its settings; `unwanted` are refused there.
 pub(super) fn report(
     path: &str,
-    name: &str,
+    (name, value): (&str, &DeValue<'_>),
     known: &BTreeSet<&'static str>,
     unwanted: &[&'static str],
     span: Range<usize>,
@@ -50,8 +53,14 @@ pub(super) fn report(
         return;
     }
     if let Some(help) = foreign_setting(path, name) {
-        out.error(span, format!("unknown setting `{name}`"))
-            .help(help);
+        let error = out.error(span, format!("unknown setting `{name}`"));
+        // `rate = "5r/m"` as in nginx.
+        match value.as_str().and_then(rate).filter(|_| path == "rules") {
+            Some((limit, period)) => error.help(format!(
+                "write `limit = {limit}` and `period = \"{period}\"`"
+            )),
+            None => error.help(help),
+        };
         return;
     }
     if let Some(near) = nearest(name, known.iter().chain(unwanted).copied()) {

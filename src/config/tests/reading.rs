@@ -111,7 +111,8 @@ fn an_unreadable_file_is_reported() {
     let text = diagnostics.render(&source, false);
     let start = "no/such/gateway.toml:1:1: error: cannot read: ";
     assert!(text.starts_with(start), "{text}");
-    assert_eq!(text.lines().count(), 1);
+    assert!(text.contains("`lockgate init` writes a file"), "{text}");
+    assert_eq!(text.lines().count(), 2);
 }
 
 /// Returns the diagnostics of a file with these bytes.

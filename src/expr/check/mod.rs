@@ -289,10 +289,12 @@ impl<'a> Checker<'a> {
                 let help = format!("write `{text}[0]` or `{text}[*]`");
                 self.fail_with(span, format!("`{text}` is a list and has no names"), help)
             }
-            (OperandShape::One(term), _) => self.fail(
-                span,
-                format!("`{text}` is {} and has no parts", term.ty().words()),
-            ),
+            (OperandShape::One(term), _) => {
+                let whole = self.text(&(before.start..span.end));
+                let refusal = self.env.scheme.refusal(&whole);
+                let none = || format!("`{text}` is {} and has no parts", term.ty().words());
+                self.fail(span, refusal.unwrap_or_else(none))
+            }
             (OperandShape::Each(..) | OperandShape::Entry(..), _) => {
                 self.fail(span, format!("`{text}` has no parts"))
             }

@@ -186,7 +186,7 @@ impl Checker<'_> {
             (least, most) => format!("{least} or {most} arguments"),
         };
         let message = format!("`{}` takes {wants}, not {given}", spec.name);
-        self.fail_with(span, message, format!("write `{}`", spec.signature))
+        self.fail_with(span, message, spec.usage())
     }
 
     /// Checks one argument. A `[*]` in the first argument is stored in `source`.
@@ -200,6 +200,9 @@ impl Checker<'_> {
         let param = *spec.params.get(at).or(spec.params.last())?;
         if param == ParamType::Regex {
             return self.regex_argument(spec, node);
+        }
+        if self.lacks_quotes(spec, param, node) {
+            return None;
         }
         let outer = std::mem::replace(&mut self.many, param == ParamType::Tests);
         let outer_kept = std::mem::take(&mut self.kept);
@@ -249,6 +252,25 @@ impl Checker<'_> {
         }
     }
 
+    /// Reports a word without quotes where a name in quotes must be. Returns `false` for anything else.
+    fn lacks_quotes(&mut self, spec: &FunctionSpec, param: ParamType, node: &ExprNode) -> bool {
+        let NodeKind::Alone(operand) = &node.kind else {
+            return false;
+        };
+        let OperandBase::Field(name) = &operand.base else {
+            return false;
+        };
+        let is_word = operand.path.is_empty() && !name.starts_with('$');
+        let is_known = self.env.scheme.field(name).is_some() || function(name).is_some();
+        let lacks = is_word && !is_known && matches!(param, ParamType::Step | ParamType::Quoted);
+        if lacks {
+            let message = format!("`{}` takes a name in quotes here", spec.name);
+            let help = format!("write `\"{name}\"`");
+            self.fail_with::<()>(&node.span, message, help);
+        }
+        lacks
+    }
+
     fn regex_argument(&mut self, spec: &FunctionSpec, node: &ExprNode) -> Option<CompiledTerm> {
         if let NodeKind::Alone(operand) = &node.kind
             && let OperandBase::Literal(literal) = &operand.base
@@ -262,7 +284,7 @@ impl Checker<'_> {
             "`{}` takes a regex in quotes here; `{text}` is not a literal",
             spec.name
         );
-        self.fail_with(&node.span, message, format!("write `{}`", spec.signature))
+        self.fail_with(&node.span, message, spec.usage())
     }
 
     fn not_tests(&mut self, spec: &FunctionSpec, node: &ExprNode) -> Option<CompiledTerm> {
@@ -299,7 +321,7 @@ impl Checker<'_> {
             spec.name,
             describe(term, param)
         );
-        self.fail_with(&node.span, message, format!("write `{}`", spec.signature))
+        self.fail_with(&node.span, message, spec.usage())
     }
 }
 

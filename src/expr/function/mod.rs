@@ -22,6 +22,22 @@ pub struct FunctionSpec {
     pub(super) build: Build,
 }
 
+// === impl FunctionSpec ===
+
+impl FunctionSpec {
+    /// Returns help with the syntax of a call.
+    pub(super) fn usage(&self) -> String {
+        let signature = self.signature;
+        if self.name == "jwt_claim" {
+            // Its first argument is rarely guessed.
+            let example = "jwt_claim(http.request.headers[\"authorization\"][0], \"sub\")";
+            format!("write `{signature}`, for example `{example}`")
+        } else {
+            format!("write `{signature}`")
+        }
+    }
+}
+
 /// What a parameter accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParamType {

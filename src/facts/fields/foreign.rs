@@ -48,8 +48,49 @@ const BEGINNINGS: &[(&str, &str)] = &[
     ("arg_", "http.request.uri.args"),
 ];
 
+/// Kinds of key parts in other gateways, such as `header:x`, and what comes before and after the name.
+#[rustfmt::skip] // a kind a line
+const KINDS: &[(&str, &str, &str)] = &[
+    ("header headers hdr http_header req.hdr request_header request.header", "http.request.headers[\"", "\"]"),
+    ("cookie cookies req.cook", "http.request.cookies[\"", "\"]"),
+    ("arg args query param params query_param url_param urlp", "http.request.uri.args[\"", "\"]"),
+    ("form body post post_param field", "http.request.body.form[\"", "\"]"),
+    ("json", "lookup_json_string(http.request.body.raw, \"", "\")"),
+    ("jwt claim token jwt_claim", "jwt_claim(http.request.headers[\"authorization\"][0], \"", "\")"),
+];
+
+/// The text to write instead of a key part such as `header:x`.
+fn suggest_of_kind(part: &str) -> Option<String> {
+    let (kind, name) = part.split_once(':')?;
+    let (kind, name) = (kind.trim().to_ascii_lowercase(), name.trim());
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let kinds = KINDS
+        .iter()
+        .filter(|_| !name.is_empty() && name.chars().all(is_word));
+    let mut found = kinds.filter(|(words, ..)| words.split(' ').any(|word| word == kind));
+    found
+        .next()
+        .map(|(_, before, after)| format!("{before}{name}{after}"))
+}
+
+/// The reason why a part of the raw body, such as `http.request.body.raw["user"]`, does not exist.
+fn why_no_part_of_body(name: &str) -> Option<String> {
+    let part = name.strip_prefix("http.request.body.raw")?;
+    let part = part.strip_prefix(['[', '.'])?;
+    let part = part.trim_matches(['"', ']', '[', '*']);
+    let part = if part.is_empty() { "name" } else { part };
+    Some(format!(
+        "`http.request.body.raw` is the start of the body as one string; write \
+         `http.request.body.form[\"{part}\"]` for a form, or \
+         `lookup_json_string(http.request.body.raw, \"{part}\")` for JSON"
+    ))
+}
+
 /// The text to write instead of `name`. `None` if nothing is known about it.
 pub(super) fn suggest_field(name: &str) -> Option<String> {
+    if let Some(suggested) = suggest_of_kind(name) {
+        return Some(suggested);
+    }
     let bare = name.strip_prefix('$').unwrap_or(name).to_ascii_lowercase();
     let row = ROWS
         .iter()
@@ -163,6 +204,9 @@ pub(super) fn nearest() -> impl Iterator<Item = &'static str> {
 
 /// The reason why `name` cannot be used. `None` if nothing is known about it.
 pub(super) fn why_refused(name: &str) -> Option<String> {
+    if let Some(reason) = why_no_part_of_body(name) {
+        return Some(reason);
+    }
     // An older spelling of Cloudflare's fields.
     let geo = name
         .strip_prefix("ip.geoip.")

@@ -60,7 +60,7 @@ fn an_exemption_of_the_requests_over_the_limit() {
     let message = "`allow` with a limit exempts the requests over the limit";
     only(&by_address("action = \"allow\""), message);
     none(&format!(
-        "{TLS}[[rules]]\nname = \"r\"\n{PATH}action = \"allow\"\n"
+        "{TLS}[[rules]]\nname = \"r\"\n{PATH}action = \"allow\"\n{GUARD}key = [\"ip.src\"]\nmitigate = 'http.host eq \"b\"'\n"
     ));
 }
 

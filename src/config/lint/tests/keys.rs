@@ -85,9 +85,9 @@ fn a_key_that_clients_choose() {
     let header = rule(&format!(
         "{PATH}key = ['http.request.headers[\"x-api-key\"]']"
     ));
-    let refusals = "count = 'http.response.code eq 401'\nkey = [\"ip.src\"]\n";
+    let refusals = "count = 'http.response.code eq 401'\nheaders = \"none\"\nkey = [\"ip.src\"]\n";
     none(&format!("{header}{GUARD}{refusals}{PATH}"));
-    let other = "count = 'http.host eq \"b\" and http.response.code eq 401'\nkey = [\"ip.src\"]\n";
+    let other = "count = 'http.host eq \"b\" and http.response.code eq 401'\nheaders = \"none\"\nkey = [\"ip.src\"]\n";
     only(&format!("{header}{GUARD}{other}{PATH}"), message);
     let elsewhere = "mitigate = 'http.host eq \"b\"'\n";
     only(&format!("{header}{GUARD}{refusals}{elsewhere}"), message);

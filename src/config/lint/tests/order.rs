@@ -1,6 +1,6 @@
 //! Warnings of rules at the wrong position.
 
-use super::{PATH, TLS, none, only, warnings};
+use super::{GUARD, PATH, TLS, none, only, rule, warnings};
 
 /// A rule with a shadow response on one path.
 fn shadow(beside: &str) -> String {
@@ -45,18 +45,45 @@ fn a_rule_that_mitigates_every_request() {
     let deny = |beside: &str| format!("[[rules]]\nname = \"all\"\nmitigate = 'true'\n{beside}\n");
     only(&format!("{TLS}{}", deny("")), message);
     only(&format!("{TLS}{}", deny("action = \"close\"")), message);
-    for beside in [
-        "action = \"allow\"",
-        "action = \"log\"",
-        "dry_run = true",
-        "enabled = false",
-    ] {
+    for beside in ["action = \"log\"", "dry_run = true", "enabled = false"] {
         none(&format!("{TLS}{}", deny(beside)));
     }
     let page = "[responses.closed]\nstatus = 503\nbody = \"back at noon\"\n";
     none(&format!("{TLS}{}{page}", deny("response = \"closed\"")));
     let allow = format!("[[rules]]\nname = \"own\"\naction = \"allow\"\n{PATH}");
     none(&format!("{TLS}{allow}{}", deny("")));
+}
+
+#[test]
+fn an_exemption_without_a_later_rule() {
+    let message = "this `allow` rule has no effect: no rule follows it";
+    let allow = format!("{TLS}[[rules]]\nname = \"own\"\naction = \"allow\"\n{PATH}");
+    only(&allow, message);
+    only(
+        &format!(
+            "{allow}{GUARD}key = [\"ip.src\"]\nmitigate = 'http.host eq \"b\"'\nenabled = false\n"
+        ),
+        message,
+    );
+    none(&format!(
+        "{allow}{GUARD}key = [\"ip.src\"]\nmitigate = 'http.host eq \"b\"'\n"
+    ));
+}
+
+#[test]
+fn quota_headers_of_failed_logins() {
+    let message = "the quota headers of each failed login tell an attacker the limit and how many guesses remain";
+    let counts = |codes: &str, lines: &str| {
+        let count = format!("count = 'http.host eq \"a\" and http.response.code {codes}'");
+        rule(&format!("{count}\n{PATH}key = [\"ip.src\"]\n{lines}"))
+    };
+    only(&counts("in {401 403}", ""), message);
+    only(&counts("eq 401", "headers = \"legacy\""), message);
+    none(&counts("in {401 403}", "headers = \"none\""));
+    none(&counts("in {401 403}", "dry_run = true"));
+    none(&counts("in {401 403}", "action = \"shadow\""));
+    none(&counts("in {400..499}", ""));
+    none(&counts("ne 401", ""));
 }
 
 #[test]

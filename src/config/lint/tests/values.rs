@@ -64,7 +64,7 @@ fn values_that_a_field_never_has() {
     for expression in fine {
         none(&(deny(expression) + geo));
     }
-    let status = format!("count = 'http.response.code in {{4 401}}'\n{PATH}key = [\"ip.src\"]");
+    let status = format!("count = 'http.response.code in {{4 404}}'\n{PATH}key = [\"ip.src\"]");
     only(
         &rule(&status),
         "`http.response.code` never has this value: its range is 100 to 599",
