@@ -34,7 +34,7 @@ const HINTS: &[(&str, &str)] = &[
     ("unblock", "lockgate unban"),
     ("convert", "lockgate import"),
     ("completion", "lockgate completions"),
-    ("docs doc documentation man", "lockgate help"),
+    ("docs doc documentation", "lockgate help"),
     ("version ver -v", "lockgate --version"),
 ];
 

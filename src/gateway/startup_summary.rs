@@ -9,6 +9,9 @@ use crate::config::file::ConfigFile;
 use crate::observe::LogHandle;
 use crate::snapshot::{ListenerConfig, Snapshot};
 
+/// The lines are those of the command, for filters in `LOCKGATE_LOG`.
+const TARGET: &str = "lockgate::cli";
+
 /// What a gateway serves after its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartupSummary {
@@ -50,16 +53,17 @@ impl StartupSummary {
     /// Logs the summary: a sentence on a terminal, otherwise one line for each address and one with all fields.
     pub fn log(&self, log: &LogHandle) {
         if log.is_for_people() {
-            info!("{}", self.sentence());
+            info!(target: TARGET, "{}", self.sentence());
             return;
         }
         for address in &self.addresses {
-            info!(%address, "listening");
+            info!(target: TARGET, %address, "listening");
         }
         if let Some(address) = &self.admin {
-            info!(%address, "admin port");
+            info!(target: TARGET, %address, "admin port");
         }
         info!(
+            target: TARGET,
             url = self.url,
             listeners = self.listeners(),
             admin = self.admin.map(|address| address.to_string()),

@@ -50,7 +50,6 @@ use crate::snapshot::{GatewaySettings, PerIp, Snapshot, StartupSettings};
 use crate::store::StoreBounds;
 use crate::tls::Certificate;
 use keys::KeyCompiler;
-use responses::ResponseTemplates;
 use rules::RuleCompiler;
 
 /// The context of a compilation, in addition to the file.
@@ -98,12 +97,7 @@ impl CompileContext<'_> {
         let credentials = credentials::credentials(file, &keys, cx);
         let upstreams =
             upstreams::upstreams(&file.upstreams, &file.routes, &keys.without_body(), cx);
-        let shared = RuleCompiler {
-            keys,
-            responses: ResponseTemplates::new(file, cx),
-            upstreams: &upstreams,
-            shared_store: &file.store.redis,
-        };
+        let shared = RuleCompiler::new(file, keys, &upstreams, cx);
         let rules = rules::rules(file, &shared, cx);
         let routes = routes::routes(file, &shared, cx);
         let listeners = listeners::listeners(&file.listeners, cx);

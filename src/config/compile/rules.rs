@@ -78,7 +78,22 @@ pub fn rules(
 
 // === impl RuleCompiler ===
 
-impl RuleCompiler<'_> {
+impl<'a> RuleCompiler<'a> {
+    /// Creates a compiler of the rules of `file`. Reports errors in its responses.
+    pub fn new(
+        file: &'a ConfigFile,
+        keys: KeyCompiler<'a>,
+        upstreams: &'a UpstreamBlueprints,
+        cx: &mut CompileContext<'_>,
+    ) -> Self {
+        Self {
+            keys,
+            responses: ResponseTemplates::new(file, cx),
+            upstreams,
+            shared_store: &file.store.redis,
+        }
+    }
+
     /// Compiles one rule. `None` after an error.
     fn rule(
         &self,

@@ -201,9 +201,7 @@ impl Checker<'_> {
         if param == ParamType::Regex {
             return self.regex_argument(spec, node);
         }
-        if self.lacks_quotes(spec, param, node) {
-            return None;
-        }
+        self.has_quotes(spec, param, node).then_some(())?;
         let outer = std::mem::replace(&mut self.many, param == ParamType::Tests);
         let outer_kept = std::mem::take(&mut self.kept);
         let shape = self.node(node);
@@ -252,13 +250,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a word without quotes where a name in quotes must be. Returns `false` for anything else.
-    fn lacks_quotes(&mut self, spec: &FunctionSpec, param: ParamType, node: &ExprNode) -> bool {
+    /// Reports a word without quotes where a name in quotes must be. Returns `true` for anything else.
+    fn has_quotes(&mut self, spec: &FunctionSpec, param: ParamType, node: &ExprNode) -> bool {
         let NodeKind::Alone(operand) = &node.kind else {
-            return false;
+            return true;
         };
         let OperandBase::Field(name) = &operand.base else {
-            return false;
+            return true;
         };
         let is_word = operand.path.is_empty() && !name.starts_with('$');
         let is_known = self.env.scheme.field(name).is_some() || function(name).is_some();
@@ -268,7 +266,7 @@ impl Checker<'_> {
             let help = format!("write `\"{name}\"`");
             self.fail_with::<()>(&node.span, message, help);
         }
-        lacks
+        !lacks
     }
 
     fn regex_argument(&mut self, spec: &FunctionSpec, node: &ExprNode) -> Option<CompiledTerm> {
