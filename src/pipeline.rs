@@ -10,6 +10,7 @@ mod body_inspection;
 mod challenge;
 mod challenge_endpoint;
 mod core;
+mod detached_request;
 pub mod engine;
 mod enter;
 mod forward;
@@ -42,8 +43,9 @@ use tokio::net::TcpStream;
 
 use self::challenge_endpoint::ChallengeRequest;
 pub use self::core::CoreState;
+use self::detached_request::DetachOnDisconnect;
 use self::request_context::RequestContext;
-use self::request_state::{DetachOnDisconnect, LoggedBody, RequestState};
+use self::request_state::{LoggedBody, RequestState};
 use self::respond::HandledResponse;
 use self::tunnel::TunnelClient;
 use crate::action::{GatewayError, RequestInfo};
