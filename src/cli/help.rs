@@ -29,7 +29,7 @@ macro_rules! topics {
 /// Every page of `docs/` except its index.
 const TOPICS: &[HelpTopic] = topics! {
     "rules" "rule-at-a-glance" "presets" "guide" "cookbook" "keys" "rule-language" "body-fields" "shadow" "challenge" "known-clients" "configuration" "check" "explain"
-    "troubleshooting" "operations" "admin-api" "dashboard" "alerts" "fleet" "upstreams" "tls" "http" "http2" "limits" "what-it-is-not" "import-cloudflare"
+    "troubleshooting" "operations" "installation" "admin-api" "dashboard" "alerts" "fleet" "upstreams" "tls" "http" "http2" "limits" "what-it-is-not" "import-cloudflare"
     "from-nginx" "from-haproxy" "from-envoy" "from-traefik"
 };
 

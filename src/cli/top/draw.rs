@@ -83,7 +83,11 @@ fn content(model: &TopModel, area: DrawArea) -> Vec<Line<'static>> {
         }
         TopScreen::Client(id) => client_screen::client(model, id, area),
         TopScreen::Explanation(_) => explanation::explanation(model, area),
-        TopScreen::Help => list::scrolled(key_help::all_keys(), model.selected_index(), height),
+        TopScreen::Help => list::scrolled(
+            key_help::all_keys(area.width),
+            model.selected_index(),
+            height,
+        ),
     });
     lines
 }

@@ -63,6 +63,9 @@ pub(super) struct TopFeed {
 /// Ends the program if a thread panics, so that the terminal is restored.
 struct PanicGuard(Sender<TopEvent>);
 
+/// What a thread does: it sends events until nothing receives them.
+type FeedTask = Box<dyn FnOnce(&Sender<TopEvent>) + Send>;
+
 // === impl TopFeed ===
 
 impl TopFeed {
@@ -72,7 +75,7 @@ impl TopFeed {
         let (reads, read) = channel();
         let (changes, changed) = channel();
         let stream = Arc::new(StreamTarget::default());
-        let spawn = |name: &str, task: Box<dyn FnOnce(&Sender<TopEvent>) + Send>| {
+        let spawn = |name: &str, task: FeedTask| {
             let events = events.clone();
             let thread = thread::Builder::new().name(name.to_owned());
             thread.spawn(move || {

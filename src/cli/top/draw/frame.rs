@@ -89,7 +89,7 @@ pub(super) fn footer(model: &TopModel, area: DrawArea, is_framed: bool) -> Vec<L
     }
     let (items, more) = key_help(&model.screen);
     let free = width.saturating_sub(width_of(more) + 2);
-    let items = items.iter().map(|item| (*item).into()).collect();
+    let items = items.split("  ").map(Into::into).collect();
     let shown = packed(items, 2, free)
         .into_iter()
         .next()

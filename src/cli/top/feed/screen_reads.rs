@@ -12,6 +12,9 @@ use crate::cli::top::screen::{
     BanSearch, ExplainSubject, ListedRow, RowKind, ScreenFigures, TopScreen,
 };
 
+/// The event for an object of the admin API.
+type EventOf = fn(Value) -> TopEvent;
+
 /// What to read.
 pub(super) struct ReadRequest {
     pub(super) screen: TopScreen,
@@ -61,7 +64,7 @@ fn read(client: &AdminClient, request: &ReadRequest, events: &Sender<TopEvent>) 
     let event = figures.map(|figures| TopEvent::Figures(request.screen.clone(), figures));
     let mut is_sent = event.is_none_or(|event| events.send(event).is_ok());
     if request.is_complete {
-        let parts: [(&str, fn(Value) -> TopEvent); 3] = [
+        let parts: [(&str, EventOf); 3] = [
             ("/api/status", TopEvent::Status),
             ("/api/rules", TopEvent::Rules),
             ("/api/history", TopEvent::History),
