@@ -113,13 +113,13 @@ impl KnownKeys<'_> {
             ListedKey::Bytes(bytes) => Some(bytes.clone()),
             ListedKey::Text(text) => self.rule.key.read(text).ok().map(Into::into),
         };
-        let is_complete = |bytes: &Box<[u8]>| BanId::of(self.rule.id, bytes) == ban.ban_id;
+        let is_complete = |bytes: &[u8]| BanId::of(self.rule.id, bytes) == ban.ban_id;
         let hot = || {
             let mut hottest = self.hottest().into_iter();
             hottest.find(|(id, _)| *id == ban.ban_id)
         };
         match listed
-            .filter(is_complete)
+            .filter(|bytes| is_complete(bytes))
             .or_else(|| hot().map(|(_, bytes)| bytes))
         {
             Some(bytes) => self.key(bytes),

@@ -291,7 +291,7 @@ impl<'a> Checker<'a> {
             }
             (OperandShape::One(term), _) => {
                 let whole = self.text(&(before.start..span.end));
-                let refusal = self.env.scheme.refusal(&whole);
+                let refusal = self.env.scheme.refusal(whole);
                 let none = || format!("`{text}` is {} and has no parts", term.ty().words());
                 self.fail(span, refusal.unwrap_or_else(none))
             }
