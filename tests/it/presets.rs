@@ -190,17 +190,7 @@ fn check_says_what_the_preset_of_init_does() {
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    let codes: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.split_once("warning["))
-        .filter_map(|(_, rest)| rest.split_once(']'))
-        .map(|(code, _)| code)
-        .collect();
-    assert_eq!(
-        codes,
-        ["development-certificate", "cookies-no-secret-file"],
-        "{text}"
-    );
+    assert!(!text.contains("warning["), "{text}");
     let known =
         "and not http.response.code in {401 403}`; cookie __Host-lockgate-client, 180 days\n";
     assert!(text.contains(known), "{text}");

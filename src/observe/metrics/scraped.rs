@@ -37,7 +37,7 @@ impl Metrics {
         series.set(count);
     }
 
-    /// Sets the histogram of round trips, with the bounds [`HISTOGRAM_BOUNDS`].
+    /// Sets the histogram of round trips, with the bounds [`HISTOGRAM_BOUNDS`](super::HISTOGRAM_BOUNDS).
     pub fn set_store_roundtrips(&self, counts: &[u64], sum: Duration) {
         self.families.store_roundtrip.set(counts, sum);
     }
