@@ -112,15 +112,15 @@ async fn request(
     let id = request_id(&state, &connection, &parts.headers);
     let mut info = RequestInfo::of(&parts, &id, now, snapshot.error_pages(None));
     if core.late.get() {
-        return Some(state.refuse(&info, &connection, GatewayError::Unavailable));
+        return Some(state.refuse(&info, &connection, (GatewayError::Unavailable, "draining")));
     }
     let (secure, ended) = (connection.tls.is_some(), incoming.is_end_stream());
     let read = |tunnel| Ok((read_head(&parts, secure, ended, snapshot)?, tunnel));
     let (head, tunnel) = match tunnel.and_then(read) {
         Ok(head) => head,
         Err(malformed) => {
-            core.malformed(malformed);
-            return Some(state.refuse(&info, &connection, respond::fault_of(malformed)));
+            let why = core.malformed(malformed).name();
+            return Some(state.refuse(&info, &connection, (respond::fault_of(malformed), why)));
         }
     };
     let client = (snapshot.settings.client_ip).resolve(connection.peer.ip(), &parts.headers);
@@ -149,9 +149,7 @@ async fn request(
             Box::pin(challenge::challenge(&request, incoming, rule, retry_after)).await
         }
         Verdict::Shadow { rule } => respond::shadow(&request, incoming, rule).await,
-        Verdict::Unavailable { .. } => {
-            respond::refuse(&request, incoming, GatewayError::Unavailable).await
-        }
+        Verdict::Unavailable { .. } => respond::refuse_without_store(&request, incoming).await,
         Verdict::Close { .. } => {
             request.close();
             return None;

@@ -67,6 +67,22 @@ impl GatewayError {
         }
     }
 
+    /// The name in the access log.
+    pub const fn name(self) -> &'static str {
+        match self {
+            GatewayError::Malformed => "malformed",
+            GatewayError::NoRoute => "no_route",
+            GatewayError::BodyTooSlow => "body_too_slow",
+            GatewayError::BodyTooLarge => "body_too_large",
+            GatewayError::HeadTooLarge => "head_too_large",
+            GatewayError::UnknownCoding => "transfer_coding",
+            GatewayError::Misdirected => "misdirected",
+            GatewayError::BadGateway => "bad_gateway",
+            GatewayError::Unavailable => "unavailable",
+            GatewayError::GatewayTimeout => "gateway_timeout",
+        }
+    }
+
     /// The status code.
     pub const fn status(self) -> StatusCode {
         match self {

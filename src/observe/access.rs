@@ -85,6 +85,8 @@ pub struct AccessRecord<'a> {
     pub action: Option<&'a str>,
     /// How long rules held the request. `None` if no rule did.
     pub held: Option<Duration>,
+    /// Why the gateway itself responded with an error. `None` if it did not.
+    pub error: Option<&'a str>,
     /// The `user-agent` header.
     pub user_agent: Option<&'a [u8]>,
     /// The `referer` header.
@@ -238,6 +240,7 @@ impl AccessRecord<'_> {
         o.text(key!("rule"), self.rule);
         o.text(key!("action"), self.action);
         o.millis(key!("held_ms"), self.held);
+        o.text(key!("error"), self.error);
         o.bytes(key!("user_agent"), self.user_agent);
         o.bytes(key!("referer"), self.referer);
         match &self.credentials {
@@ -286,6 +289,7 @@ impl AccessRecord<'_> {
             ("action", self.action.map(str::as_bytes)),
             ("challenge", challenge.map(str::as_bytes)),
             ("upstream", self.upstream.map(str::as_bytes)),
+            ("error", self.error.map(str::as_bytes)),
             ("client", client.map(str::as_bytes)),
             ("country", self.country.map(str::as_bytes)),
             ("ja4", self.ja4.map(str::as_bytes)),

@@ -61,6 +61,7 @@ pub fn of(
         rule: rule.map(|rule| &*rule.name),
         action: request.decision.action_name(),
         held: request.held(),
+        error: handled.fault,
         user_agent: user_agent.as_deref(),
         referer: referer.as_deref(),
         credentials: credentials(request, handled),
@@ -92,7 +93,7 @@ pub fn of_refused(
     snapshot: &Snapshot,
     info: &RequestInfo<'_>,
     connection: &ClientConnection,
-    status: u16,
+    (status, why): (u16, &'static str),
 ) -> Vec<u8> {
     let (user_agent, referer) = (
         header(info.headers, &USER_AGENT, snapshot),
@@ -105,6 +106,7 @@ pub fn of_refused(
         path: info.uri.path().as_bytes(),
         query: info.uri.query().map(str::as_bytes),
         trace_id: trace_id(info.headers),
+        error: Some(why),
         user_agent: user_agent.as_deref(),
         referer: referer.as_deref(),
         ..bare(info.now, info.id, connection, status)
@@ -140,7 +142,14 @@ pub fn log_unreadable(
         return;
     };
     let id = core.request_id();
-    let mut entry = access.start(&bare(core.now(), &id, connection, status));
+    let mut entry = access.start(&AccessRecord {
+        error: Some(match status {
+            408 => "timeout",
+            431 => "head_too_large",
+            _ => "malformed",
+        }),
+        ..bare(core.now(), &id, connection, status)
+    });
     access.finish(&mut entry, &AccessEnd::default());
 }
 
@@ -179,6 +188,7 @@ fn bare<'a>(
         rule: None,
         action: None,
         held: None,
+        error: None,
         user_agent: None,
         referer: None,
         credentials: None,

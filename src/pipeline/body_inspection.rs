@@ -142,7 +142,7 @@ fn result_of(snapshot: &Snapshot, body: &InspectedBody, kind: BodyKind) -> BodyI
 /// Refuses a request whose body cannot be read, before any rule.
 pub fn refuse(request: &mut RequestContext<'_, '_>, fault: GatewayError) -> Response<LoggedBody> {
     request.state.core.fault(fault);
-    let handled = HandledResponse::own(fault.to_response(request.info));
+    let handled = HandledResponse::of_fault(fault, request.info);
     request.start_response(handled.closing(true, request.info))
 }
 

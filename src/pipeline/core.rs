@@ -107,9 +107,9 @@ impl CoreState {
         self.live.process.metrics.count_protocol_error(kind);
     }
 
-    /// Counts a malformed or ambiguous request.
-    pub fn malformed(&self, malformed: MalformedRequest) {
-        self.protocol_error(match malformed {
+    /// Counts a malformed or ambiguous request, and returns as what.
+    pub fn malformed(&self, malformed: MalformedRequest) -> ProtocolError {
+        let kind = match malformed {
             MalformedRequest::Host | MalformedRequest::Authority => ProtocolError::Host,
             MalformedRequest::ContentLength
             | MalformedRequest::TransferEncoding
@@ -125,7 +125,9 @@ impl CoreState {
             | MalformedRequest::Padding
             | MalformedRequest::Twin
             | MalformedRequest::ConnectionField => ProtocolError::Malformed,
-        });
+        };
+        self.protocol_error(kind);
+        kind
     }
 
     /// Counts a refused request if the client caused it.

@@ -255,7 +255,7 @@ impl RequestContext<'_, '_> {
         };
         if let Some(fault) = fault_of_body {
             core.fault(fault);
-            return HandledResponse::own(fault.to_response(info)).closing(true, info);
+            return HandledResponse::of_fault(fault, info).closing(true, info);
         }
         core.upstream_failed(&upstream.name, error);
         let fault = match error.status().as_u16() {
@@ -265,12 +265,13 @@ impl RequestContext<'_, '_> {
         };
         // The rest of the body was not read.
         let mut handled =
-            HandledResponse::own(fault.to_response(info)).closing(self.facts.head.has_body(), info);
+            HandledResponse::of_fault(fault, info).closing(self.facts.head.has_body(), info);
         if let Some(time) = error.retry_after() {
             handled.set_retry_after(time);
         }
         handled.countable = self.is_countable();
         handled.error = Some(error.reason());
+        handled.fault = handled.error;
         (handled.server, handled.attempts) = (error.server().cloned(), error.attempts());
         handled
     }

@@ -150,19 +150,19 @@ impl RequestState {
         }
     }
 
-    /// Refuses a request without rule evaluation and closes its connection.
+    /// Refuses a request without rule evaluation and closes its connection. `why` is for the access log.
     pub fn refuse(
         self: &Rc<Self>,
         info: &RequestInfo<'_>,
         connection: &ClientConnection,
-        fault: GatewayError,
+        (fault, why): (GatewayError, &'static str),
     ) -> Response<LoggedBody> {
         self.core.activity.count(ActionClass::Own, None);
-        let handled = HandledResponse::own(fault.to_response(info)).closing(true, info);
+        let handled = HandledResponse::of_fault(fault, info).closing(true, info);
         let entry = match &self.snapshot.access {
             Some(access) => {
-                let status = fault.status().as_u16();
-                access_entry::of_refused(access, &self.snapshot, info, connection, status)
+                let ended = (fault.status().as_u16(), why);
+                access_entry::of_refused(access, &self.snapshot, info, connection, ended)
             }
             None => Vec::new(),
         };

@@ -40,6 +40,8 @@ pub struct HandledResponse {
     pub upstream_latency: Option<Duration>,
     /// Why the upstream sent no response. `None` if it did.
     pub error: Option<&'static str>,
+    /// Why the gateway itself responds with an error, for the access log. `None` if it does not.
+    pub fault: Option<&'static str>,
     /// The user that the origin server names. `None` if it names none.
     pub named_user: Option<Box<HeaderValue>>,
     /// Whether it is the route's response or a shadow response: the route's header changes apply.
@@ -61,9 +63,18 @@ impl HandledResponse {
             attempts: 0,
             upstream_latency: None,
             error: None,
+            fault: None,
             named_user: None,
             by_route: false,
             challenge: None,
+        }
+    }
+
+    /// Creates the response for an error.
+    pub fn of_fault(fault: GatewayError, info: &RequestInfo<'_>) -> Self {
+        Self {
+            fault: Some(fault.name()),
+            ..Self::own(fault.to_response(info))
         }
     }
 
@@ -150,7 +161,18 @@ pub async fn refuse(
 ) -> HandledResponse {
     request.state.core.fault(fault);
     let rest = body::discard(request, incoming).await;
-    HandledResponse::own(fault.to_response(request.info)).leaving(&rest, request.info)
+    HandledResponse::of_fault(fault, request.info).leaving(&rest, request.info)
+}
+
+/// Refuses a request because of a rule that fails closed during a store outage.
+pub async fn refuse_without_store(
+    request: &RequestContext<'_, '_>,
+    incoming: RequestBody,
+) -> HandledResponse {
+    HandledResponse {
+        fault: Some("store_unavailable"),
+        ..refuse(request, incoming, GatewayError::Unavailable).await
+    }
 }
 
 /// Builds the response of a redirect. 400 if the target needs the host of a request without one.
@@ -165,7 +187,7 @@ pub fn redirect(
             let redirect = RedirectResponse { location, status };
             HandledResponse::by_route(redirect.to_response(info))
         }
-        None => HandledResponse::own(GatewayError::Malformed.to_response(info)),
+        None => HandledResponse::of_fault(GatewayError::Malformed, info),
     }
 }
 
@@ -182,12 +204,12 @@ pub async fn shadow(
     let asked_at = if whole { state.began } else { core.instant() };
     let handled = match rest.drained {
         DrainOutcome::TooLong if state.meter.max.get().is_some() => {
-            HandledResponse::own(GatewayError::BodyTooLarge.to_response(info))
+            HandledResponse::of_fault(GatewayError::BodyTooLarge, info)
         }
-        DrainOutcome::Broken => HandledResponse::own(GatewayError::Malformed.to_response(info)),
+        DrainOutcome::Broken => HandledResponse::of_fault(GatewayError::Malformed, info),
         DrainOutcome::TooSlow => {
             core.fault(GatewayError::BodyTooSlow);
-            HandledResponse::own(GatewayError::BodyTooSlow.to_response(info))
+            HandledResponse::of_fault(GatewayError::BodyTooSlow, info)
         }
         _ => match imitate::imitated_response(request, asked_at, rule).await {
             Some(imitation) => HandledResponse::by_route(imitation).closing_if_endless(info),

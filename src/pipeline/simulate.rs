@@ -221,7 +221,7 @@ impl Simulation {
         (target, max_body): (Option<&RouteTarget>, Option<u64>),
         verdict: Verdict,
     ) -> (Option<HandledResponse>, Option<&'static str>) {
-        let refuse = |fault: GatewayError| HandledResponse::own(fault.to_response(info));
+        let refuse = |fault: GatewayError| HandledResponse::of_fault(fault, info);
         let handled = match verdict {
             Verdict::Block { rule, retry_after } => {
                 HandledResponse::own(respond::refusal(snapshot, info, rule, retry_after))

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Client, Folder, Frames, Heard, Origin, Process, Running, wait_until};
 
-const FIELDS: [&str; 32] = [
+const FIELDS: [&str; 33] = [
     "ts",
     "id",
     "client_ip",
@@ -39,6 +39,7 @@ const FIELDS: [&str; 32] = [
     "rule",
     "action",
     "held_ms",
+    "error",
     "user_agent",
     "key_fields",
     "cut",

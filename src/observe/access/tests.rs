@@ -34,6 +34,7 @@ fn record() -> AccessRecord<'static> {
         rule: None,
         action: None,
         held: None,
+        error: None,
         user_agent: None,
         referer: None,
         credentials: None,
@@ -75,7 +76,7 @@ fn every_documented_field_is_present() {
             r#""tls":null,"proto":"HTTP/1.1","method":"GET","host":null,"path":"/","#,
             r#""query":null,"trace_id":null,"listener":"public","route":null,"status":200,"#,
             r#""upstream":null,"server":null,"attempts":0,"upstream_ms":null,"#,
-            r#""rule":null,"action":null,"held_ms":null,"user_agent":null,"referer":null,"#,
+            r#""rule":null,"action":null,"held_ms":null,"error":null,"user_agent":null,"referer":null,"#,
             r#""client":null,"client_id":null,"clearance":null,"challenge":null,"key_fields":{},"#,
             r#""bytes_in":0,"bytes_out":5,"duration_ms":1.002,"cut":null,"ended_by":null}"#
         )
@@ -201,7 +202,7 @@ proptest! {
         let json = json_line(&record, &CLOSING);
         let back: serde_json::Value = serde_json::from_str(&json).unwrap();
         let object = back.as_object().unwrap();
-        prop_assert_eq!(object.len(), 37);
+        prop_assert_eq!(object.len(), 38);
         prop_assert_eq!(&object["method"], &serde_json::json!(method));
         prop_assert_eq!(object["host"].is_null(), host.is_none());
         prop_assert!(object["key_fields"].as_object().unwrap().contains_key(&name));

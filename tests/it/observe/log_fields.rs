@@ -120,6 +120,12 @@ fn the_server_and_the_attempts_are_logged() {
     attempts.sort_unstable();
     assert_eq!(attempts, [1, 2]);
     assert_eq!(lines[2]["upstream"], "down");
+    let errors: Vec<&Value> = lines.iter().map(|line| &line["error"]).collect();
+    assert_eq!(errors[2], "connect_refused");
+    assert!(
+        [0, 1, 3].iter().all(|line| errors[*line].is_null()),
+        "{errors:?}"
+    );
     assert!(lines[2]["server"].is_string() && lines[2]["attempts"] == 1);
     assert_eq!(
         (&lines[3]["server"], &lines[3]["attempts"]),
@@ -157,4 +163,26 @@ fn every_response_can_carry_the_request_id() {
         .map(str::to_owned);
     let text = std::fs::read_to_string(&log).unwrap();
     assert!(text.contains(&forwarded.unwrap()));
+}
+
+#[test]
+fn errors_of_the_gateway_have_a_reason() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let settings = "[limits]\nmax_body_bytes = \"1KiB\"";
+    let gateway = Running::on(&config(&log, settings).replace(
+        "[[routes]]\n        upstream",
+        "[[routes]]\n        path = \"/a\"\n        upstream",
+    ));
+    gateway.client().get("/elsewhere").times(1).all_are(404);
+    gateway
+        .client()
+        .body(&[b'x'; 2000])
+        .post("/a")
+        .times(1)
+        .all_are(413);
+    gateway.client().get("/%00").times(1).all_are(400);
+    let lines = parse(&log, 3);
+    let errors: Vec<&Value> = lines.iter().map(|line| &line["error"]).collect();
+    assert_eq!(errors, ["no_route", "body_too_large", "target"]);
 }
