@@ -41,7 +41,7 @@ mod upstream_monitor;
 pub use self::handover::{HandoverReceiver, HandoverSender, StartCommand};
 pub use self::inherited::InheritedSockets;
 pub use self::listener_set::AdminListener;
-pub use self::pid_file::PidFile;
+pub use self::pid_file::{PidFile, PidFileError};
 pub use self::reload::{RejectedConfig, ReloadHistory, ReloadOutcome, ReloadTrigger, Reloader};
 pub use self::startup_summary::StartupSummary;
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::admin_client::{AdminArgs, AdminClient, AdminClientError};
 use super::{ConfigArg, print, print_error};
 use crate::config::{self, Diagnostics};
-use crate::gateway::PidFile;
+use crate::gateway::{PidFile, PidFileError};
 use crate::signals::SignalRequest;
 
 /// The timeout for the result of a reload.
@@ -28,7 +28,14 @@ pub fn reload(args: &AdminArgs) -> ExitCode {
         Err(code) => return code,
     };
     match pid_file {
-        Some(pid_file) if !args.names_gateway() => reload_by_signal(args, &pid_file),
+        Some(pid_file) if !args.names_gateway() => match PidFile::owner(&pid_file) {
+            Err(error @ (PidFileError::Missing(_) | PidFileError::Stale(_)))
+                if args.has_admin() =>
+            {
+                reload_without_pid_file(args, &error)
+            }
+            _ => reload_by_signal(args, &pid_file),
+        },
         None if !args.has_admin() => {
             let wanted = "`server.pid_file` or an `[admin]` address";
             print_error(&lacks("reload", wanted, path, has_errors));
@@ -171,6 +178,16 @@ fn wait_for_result(client: &AdminClient, before: &Value) -> Result<ExitCode, Adm
         "the gateway has not reloaded within {} seconds; the result will be in its log",
         RELOAD_TIMEOUT.as_secs()
     )))
+}
+
+/// Reloads through the admin port, because a gateway that was started before `pid_file` was set has no PID file.
+fn reload_without_pid_file(args: &AdminArgs, missing: &PidFileError) -> ExitCode {
+    reload_by_api(args).unwrap_or_else(|error| {
+        if matches!(error, AdminClientError::Unreachable(_)) {
+            print_error(&format!("lockgate: {missing}"));
+        }
+        error.report()
+    })
 }
 
 fn reload_by_api(args: &AdminArgs) -> Result<ExitCode, AdminClientError> {

@@ -232,12 +232,14 @@ impl fmt::Display for PidFileError {
             }
             Self::Missing(path) => write!(
                 f,
-                "the gateway is not running: the PID file `{}` does not exist",
+                "the PID file `{}` does not exist: the gateway is not running, or it was started \
+                 before `pid_file` was set or changed",
                 path.display()
             ),
             Self::Stale(path) => write!(
                 f,
-                "the gateway is not running: the process that wrote the PID file `{}` has ended",
+                "the process that wrote the PID file `{}` has ended: the gateway is not running, or \
+                 it was started before `pid_file` was set or changed",
                 path.display()
             ),
             Self::Io(path, error) => {

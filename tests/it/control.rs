@@ -53,11 +53,15 @@ fn the_pid_file_exists_while_the_gateway_runs() {
     assert_eq!(said(&process, &["stop"]), (Some(0), message, String::new()));
     assert_eq!(process.exit_code(), Some(0));
     assert!(!process.folder.path().join("run.pid").exists());
-    let missing = "lockgate: the gateway is not running: the PID file `run.pid` does not exist\n";
-    assert_eq!(
-        said(&process, &["stop"]),
-        (Some(1), String::new(), missing.into())
-    );
+    let missing = "lockgate: the PID file `run.pid` does not exist: the gateway is not running, or it was started \
+                   before `pid_file` was set or changed\n";
+    for command in ["stop", "reopen-logs", "reload"] {
+        assert_eq!(
+            said(&process, &[command]),
+            (Some(1), String::new(), missing.into()),
+            "{command}"
+        );
+    }
 }
 
 #[test]
@@ -159,7 +163,7 @@ fn a_reload_shows_its_result_if_there_is_an_admin_port() {
     let admin = free.local_addr().unwrap().to_string();
     drop(free);
     let config = format!("{ADMIN}{CONFIG}").replacen("127.0.0.1:0", &admin, 1);
-    let process = Process::run(&config);
+    let mut process = Process::run(&config);
     has_written(&process);
     let reloaded = (Some(0), "reloaded: 0 rules\n".to_owned(), String::new());
     assert_eq!(said(&process, &["reload"]), reloaded);
@@ -183,12 +187,32 @@ fn a_reload_shows_its_result_if_there_is_an_admin_port() {
         .folder
         .write("gateway.toml", without_pid_file(&config));
     assert_eq!(said(&process, &["reload"]), reloaded);
+    // Neither has a gateway that was started before the setting, or another one has left the file.
+    let moved = config.replace("run.pid", "moved.pid");
+    process.folder.write("gateway.toml", &moved);
+    assert_eq!(said(&process, &["reload"]), reloaded);
+    process.folder.write("moved.pid", "1\n");
+    assert_eq!(said(&process, &["reload"]), reloaded);
     let bad = without_pid_file(&config).replace("[[routes]]", "[[routse]]");
     process.folder.write("gateway.toml", bad);
     let (code, _, error) = said(&process, &["reload"]);
     assert_eq!(code, Some(1));
     assert!(
         error.contains("gateway.toml:10:3: error: unknown"),
+        "{error}"
+    );
+    // No gateway runs: there are two reasons to tell.
+    process.signal("KILL");
+    assert_eq!(process.exit_code(), None);
+    process.folder.write("gateway.toml", &moved);
+    let (code, _, error) = said(&process, &["reload"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        error.starts_with("lockgate: the process that wrote the PID file `moved.pid` has ended: "),
+        "{error}"
+    );
+    assert!(
+        error.contains("\nlockgate: cannot reach the gateway at http://"),
         "{error}"
     );
 }
