@@ -30,12 +30,7 @@ use crate::config::LintCode;
 
 /// An edge gateway that counts one thing and stops another.
 #[derive(Debug, Parser)]
-#[command(
-    name = "lockgate",
-    version,
-    args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true
-)]
+#[command(name = "lockgate", version, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -129,7 +124,14 @@ enum Product {
 #[derive(Args, Debug)]
 struct ConfigArg {
     /// The configuration file.
-    #[arg(short, long, env = "LOCKGATE_CONFIG", default_value = "gateway.toml")]
+    // Global, so that it can precede the command too.
+    #[arg(
+        short,
+        long,
+        global = true,
+        env = "LOCKGATE_CONFIG",
+        default_value = "gateway.toml"
+    )]
     config: PathBuf,
 }
 

@@ -385,11 +385,16 @@ fn words_of_other_programs_are_understood() {
     let version = Process::output(&folder, &["--version"]);
     assert!(version.status.success() && version.stdout.starts_with(b"lockgate "));
     folder.write("other.toml", CONFIG);
-    assert!(
-        Process::output(&folder, &["check", "-c", "other.toml"])
-            .status
-            .success()
-    );
+    for arguments in [
+        &["check", "-c", "other.toml"][..],
+        &["-c", "other.toml", "check"],
+        &["--config=other.toml", "check"],
+    ] {
+        let output = Process::output(&folder, arguments);
+        assert_eq!(output.stdout, b"other.toml: ok\n", "{arguments:?}");
+    }
+    let output = Process::output(&folder, &["-c", "new.toml", "init"]);
+    assert!(output.status.success() && folder.path().join("new.toml").exists());
 }
 
 #[test]
