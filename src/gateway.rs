@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::config::blueprint::{Blueprint, RequestedConnections};
 use crate::listen::{self, ConnectionLimit, DrainTrigger};
 use crate::observe::LogHandle;
-use crate::process::{ProcessState, RunningGateway};
+use crate::process::{PidFile, ProcessState, RunningGateway};
 use crate::snapshot::StartupSettings;
 use crate::tls;
 
@@ -31,7 +31,6 @@ mod cores;
 mod handover;
 mod inherited;
 mod listener_set;
-mod pid_file;
 mod reload;
 mod scrape;
 mod snapshot_saver;
@@ -41,7 +40,6 @@ mod upstream_monitor;
 pub use self::handover::{HandoverReceiver, HandoverSender, StartCommand};
 pub use self::inherited::InheritedSockets;
 pub use self::listener_set::AdminListener;
-pub use self::pid_file::{PidFile, PidFileError};
 pub use self::reload::{RejectedConfig, ReloadHistory, ReloadOutcome, ReloadTrigger, Reloader};
 pub use self::startup_summary::StartupSummary;
 

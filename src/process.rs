@@ -3,6 +3,10 @@
 //! [`ProcessState::install`] is the only step of a start or a reload that changes this state: reading and
 //! compiling a file have no effect, so a rejected configuration leaves nothing to undo.
 
+mod pid_file;
+
+pub use pid_file::{PidFile, PidFileError};
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::admin_client::{AdminArgs, AdminClient, AdminClientError};
 use super::{ConfigArg, print, print_error};
 use crate::config::{self, Diagnostics};
-use crate::gateway::{PidFile, PidFileError};
+use crate::process::{PidFile, PidFileError};
 use crate::signals::SignalRequest;
 
 /// The timeout for the result of a reload.

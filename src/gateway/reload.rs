@@ -12,7 +12,6 @@ use tracing::{error, info, warn};
 
 use super::inherited::InheritedSockets;
 use super::listener_set::{BindError, ListenerSet, PreparedSockets, SocketChanges};
-use super::pid_file::PidFile;
 use super::snapshot_saver::log_retired;
 use super::{upstream_monitor, warn_of_few_descriptors};
 use crate::clock::Timestamp;
@@ -21,7 +20,7 @@ use crate::config::file::ConfigFile;
 use crate::config::{self, ConfigSource, Diagnostics, LocatedError};
 use crate::observe::AccessLog;
 use crate::observe::activity::{Marker, MarkerKind};
-use crate::process::{ProcessState, RunningGateway};
+use crate::process::{PidFile, ProcessState, RunningGateway};
 use crate::snapshot::{Snapshot, StartupSettings};
 
 /// Reloads the configuration of a gateway.

@@ -145,6 +145,33 @@ fn a_stale_pid_file_is_replaced_and_one_of_a_running_gateway_is_an_error() {
         fs::read_to_string(first.folder.path().join("third.toml")).unwrap(),
         before
     );
+    let (code, checked, _) = said(&first, &["check", "--config", "third.toml"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        checked.contains("third.toml:4:12: error: `third.toml` is not a PID file"),
+        "{checked}"
+    );
+}
+
+#[test]
+fn a_check_reports_a_pid_file_without_a_folder_and_accepts_that_of_the_running_gateway() {
+    let process = Process::run(CONFIG);
+    has_written(&process);
+    let ok = (Some(0), "gateway.toml: ok\n".to_owned(), String::new());
+    assert_eq!(said(&process, &["check"]), ok);
+    let config = CONFIG.replace("run.pid", "none/run.pid");
+    process.folder.write("missing.toml", config);
+    let (code, checked, _) = said(&process, &["check", "--config", "missing.toml"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        checked.contains("missing.toml:4:12: error: cannot use the PID file `none/run.pid`: "),
+        "{checked}"
+    );
+    assert!(
+        checked.contains("create the folder: `mkdir -p none`"),
+        "{checked}"
+    );
+    assert!(!process.folder.path().join("none").exists());
 }
 
 #[test]

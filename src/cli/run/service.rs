@@ -12,11 +12,10 @@ use tracing::{error, info, warn};
 use crate::admin::{self, AdminServer};
 use crate::clock::Clock;
 use crate::gateway::{
-    Gateway, HandoverReceiver, HandoverSender, InheritedSockets, PidFile, ReloadTrigger,
-    StartCommand,
+    Gateway, HandoverReceiver, HandoverSender, InheritedSockets, ReloadTrigger, StartCommand,
 };
 use crate::observe::{LogHandle, install_panic_hook};
-use crate::process::RunningGateway;
+use crate::process::{PidFile, RunningGateway};
 use crate::signals::{SignalRequest, SignalStream, UnusedSignals};
 use crate::systemd::{ActivatedSockets, SystemdNotifier};
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::{CompileContext, shared_store};
 use crate::config::LintCode;
 use crate::config::file::ConfigFile;
+use crate::process::PidFile;
 use crate::snapshot::StartupSettings;
 
 /// Returns the settings that stay fixed while the process runs. A reload that changes one applies
@@ -19,6 +20,7 @@ pub(super) fn of(
         .previous
         .map(|snapshot| snapshot.settings.startup.clone())
     else {
+        must_have_pid_file(file, &requested, cx);
         return requested;
     };
     let (server, store) = (&file.server, &file.store);
@@ -62,4 +64,15 @@ pub(super) fn of(
         }
     }
     before
+}
+
+/// Reports a PID file that a start cannot use.
+fn must_have_pid_file(file: &ConfigFile, requested: &StartupSettings, cx: &mut CompileContext<'_>) {
+    let checked = requested.pid_file.as_deref().map(PidFile::check);
+    if let Some(Err(error)) = checked {
+        let span = file.server.pid_file.span.clone();
+        cx.diagnostics
+            .error(span, error.to_string())
+            .help(error.cure());
+    }
 }

@@ -4,13 +4,15 @@
 //! and nobody can use the file of a running gateway by mistake. The kernel releases the lock when the process ends.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::thread;
 use std::time::Duration;
+
+use rustix::fs as kernel;
 
 /// The maximum size of a file that can be one with a process id, in bytes.
 const MAX_LENGTH: u64 = 32;
@@ -48,6 +50,27 @@ pub enum PidFileError {
 // === impl PidFile ===
 
 impl PidFile {
+    /// Returns why a start cannot use the file at `path`. Creates nothing. The file of a running gateway is usable, so
+    /// that its configuration can be checked.
+    pub fn check(path: &Path) -> Result<(), PidFileError> {
+        let failed = failed(path);
+        match fs::metadata(path) {
+            Ok(found) => {
+                // Opening a pipe would wait.
+                must_be_regular(&found).map_err(&failed)?;
+                let needed = kernel::Access::READ_OK | kernel::Access::WRITE_OK;
+                kernel::access(path, needed).map_err(|error| failed(error.into()))?;
+                let file = File::open(path).map_err(&failed)?;
+                read_id(&file, path).map(|_| ())
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let writable = kernel::access(folder(path), kernel::Access::WRITE_OK);
+                writable.map_err(|error| failed(error.into()))
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
     /// Locks the file at `path`, which is created or stale. Writes no id yet. With `predecessor`, the file may belong
     /// to the old process of a handover, which has this id.
     pub fn claim(path: &Path, predecessor: Option<u32>) -> Result<Self, PidFileError> {
@@ -152,11 +175,22 @@ fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let file = options.mode(0o644).open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
+    must_be_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn must_be_regular(found: &Metadata) -> io::Result<()> {
+    if found.is_file() {
+        Ok(())
     } else {
         Err(io::Error::other("it is not a regular file"))
     }
+}
+
+fn folder(path: &Path) -> &Path {
+    let folder = path.parent();
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// Returns the id in a file. `None` if it is empty.
@@ -203,7 +237,10 @@ impl PidFileError {
                 "stop that process, or give each gateway its own `pid_file`; to replace it without \
                  an interruption, send it SIGUSR2"
             }
-            Self::Foreign(_) => "remove the file, or write another path",
+            Self::Foreign(_) => "write another path, or remove the file",
+            Self::Io(path, error) if error.kind() == ErrorKind::NotFound => {
+                return format!("create the folder: `mkdir -p {}`", folder(path).display());
+            }
             _ => "write the path of a file in a folder that the gateway's user can write to",
         }
         .to_owned()
@@ -312,8 +349,34 @@ mod tests {
             fs::write(&path, text).unwrap();
             let foreign = PidFile::claim(&path, None).unwrap_err();
             assert!(matches!(foreign, PidFileError::Foreign(_)), "{foreign}");
+            let foreign = PidFile::check(&path).unwrap_err();
+            assert!(matches!(foreign, PidFileError::Foreign(_)), "{foreign}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn a_check_reports_what_a_start_would_and_creates_nothing() {
+        let folder = Folder::new("pid-check");
+        let path = folder.file();
+        PidFile::check(&path).unwrap();
+        assert!(!path.exists());
+        let own = PidFile::claim(&path, None).unwrap();
+        PidFile::check(&path).unwrap();
+        drop(own);
+        let missing = path.join("run.pid");
+        for wrong in [&*missing, &*folder.0, Path::new("/dev/null")] {
+            let checked = PidFile::check(wrong).unwrap_err();
+            let claimed = PidFile::claim(wrong, None).unwrap_err();
+            assert!(matches!(claimed, PidFileError::Io(..)), "{claimed}");
+            assert!(matches!(checked, PidFileError::Io(..)), "{checked}");
+            assert!(!missing.exists());
+        }
+        let cure = PidFile::check(&missing).unwrap_err().cure();
+        assert_eq!(
+            cure,
+            format!("create the folder: `mkdir -p {}`", path.display())
+        );
     }
 
     #[test]
