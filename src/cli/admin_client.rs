@@ -297,7 +297,10 @@ fn read_head(response: &mut BufReader<TcpStream>) -> io::Result<u16> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") && (head.len() as u64) < MAX_HEAD {
-        response.read_exact(&mut byte)?;
+        if response.read(&mut byte)? == 0 {
+            let message = "it closed the connection without a response";
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+        }
         head.extend_from_slice(&byte);
     }
     let mut headers = [httparse::EMPTY_HEADER; 64];

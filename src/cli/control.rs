@@ -137,6 +137,11 @@ fn reload_by_signal(args: &AdminArgs, pid_file: &Path) -> ExitCode {
         let before = client.get("/api/status")?;
         Ok::<_, AdminClientError>((client, before))
     });
+    if let Some(Ok((_, before))) = &status
+        && is_stopping(before)
+    {
+        return stopping().report();
+    }
     let pid = match send(pid_file, SignalRequest::Reload) {
         Ok(pid) => pid,
         Err(message) => {
@@ -172,6 +177,9 @@ fn wait_for_result(client: &AdminClient, before: &Value) -> Result<ExitCode, Adm
         if last_reload(&status) != before {
             return Ok(print_result(&status));
         }
+        if is_stopping(&status) {
+            return Err(stopping());
+        }
         thread::sleep(POLL);
     }
     Err(AdminClientError::Refused(format!(
@@ -192,12 +200,26 @@ fn reload_without_pid_file(args: &AdminArgs, missing: &PidFileError) -> ExitCode
 
 fn reload_by_api(args: &AdminArgs) -> Result<ExitCode, AdminClientError> {
     let client = args.client()?;
-    match client.call("POST", "/api/reload") {
-        Ok(_) | Err(AdminClientError::Refused(_)) => {}
+    let is_refused = match client.call("POST", "/api/reload") {
+        Ok(_) => false,
+        Err(AdminClientError::Refused(_)) => true,
         Err(error) => return Err(error),
-    }
+    };
     // It has all errors of a refused configuration.
-    Ok(print_result(&client.get("/api/status")?))
+    let status = client.get("/api/status")?;
+    if is_refused && is_stopping(&status) {
+        return Err(stopping());
+    }
+    Ok(print_result(&status))
+}
+
+/// Returns whether a gateway stops, so that it ignores requests to reload.
+fn is_stopping(status: &Value) -> bool {
+    status.get("state").and_then(Value::as_str) == Some("draining")
+}
+
+fn stopping() -> AdminClientError {
+    AdminClientError::Refused("the gateway is stopping and does not reload".to_owned())
 }
 
 /// Prints the result of the last reload.

@@ -299,6 +299,7 @@ fn health_follows_readyz() {
         CONFIG.replace("[server]\n", &format!("[server]\n{delay}"))
     );
     let mut process = Process::run(&config);
+    has_written(&process);
     let url = format!("http://{}", process.admin());
     let health = || said(&process, &["health", "--admin", &url]);
     assert_eq!(health(), (Some(0), "ready\n".to_owned(), String::new()));
@@ -316,6 +317,20 @@ fn health_follows_readyz() {
         .get("/")
         .times(1)
         .all_are(200);
+    // It ignores a reload, by signal or through the admin port, so neither waits for the result.
+    let reachable = config.replacen("127.0.0.1:0", &process.admin().to_string(), 1);
+    process.folder.write("reachable.toml", reachable);
+    for arguments in [
+        &["reload", "--config", "reachable.toml"][..],
+        &["reload", "--admin", &url],
+    ] {
+        let (code, out, error) = said(&process, arguments);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{arguments:?}");
+        assert_eq!(
+            error,
+            "lockgate: the gateway is stopping and does not reload\n"
+        );
+    }
     process.signal("TERM");
     assert_eq!(process.exit_code(), Some(0));
     let (code, _, error) = said(&process, &["health", "--admin", &url]);
