@@ -99,12 +99,22 @@ impl AdminArgs {
                 AdminClient::new(&format!("http://{}", reachable(address)))
             }
             (None, None) => {
-                let file = self.config.config.display();
+                let what = if self.config_is_missing() {
+                    "does not exist: write --config FILE, or"
+                } else {
+                    "has no readable `[admin]` with an address: write"
+                };
                 Err(AdminClientError::Unreachable(format!(
-                    "{file} has no readable `[admin]` with an address: write --admin http://127.0.0.1:9901"
+                    "{} {what} --admin http://127.0.0.1:9901",
+                    self.config.config.display()
                 )))
             }
         }
+    }
+
+    /// Returns whether there is no configuration file.
+    pub fn config_is_missing(&self) -> bool {
+        matches!(self.config.config.try_exists(), Ok(false))
     }
 
     /// Returns the address and the token file in the configuration. `None` without an admin port.

@@ -57,7 +57,7 @@ pub fn stop(config: &ConfigArg) -> ExitCode {
 
 /// `lockgate health`: returns exit code 0 if the gateway is ready, otherwise 1.
 pub fn health(args: &AdminArgs) -> ExitCode {
-    if !args.has_admin() {
+    if !args.has_admin() && !args.config_is_missing() {
         let wanted = "an `[admin]` address";
         print_error(&lacks("health", wanted, args.config_path(), false));
         return ExitCode::FAILURE;

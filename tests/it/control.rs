@@ -289,6 +289,17 @@ fn commands_name_the_setting_that_they_need() {
         assert_eq!((code, out.as_str()), (Some(1), ""), "{command}");
         assert_eq!(error, format!("lockgate: `{command}` needs {needs}\n"));
     }
+    for (command, before) in [("status", ""), ("health", "not ready: ")] {
+        let (_, out, error) = said(&process, &[command, "--config", "none.toml"]);
+        assert_eq!(out, "");
+        assert_eq!(
+            error,
+            format!(
+                "lockgate: {before}none.toml does not exist: write --config FILE, or \
+                 --admin http://127.0.0.1:9901\n"
+            )
+        );
+    }
 }
 
 #[test]
