@@ -99,6 +99,7 @@ pub fn of_refused(
         header(info.headers, &USER_AGENT, snapshot),
         header(info.headers, &REFERER, snapshot),
     );
+    let fields = no_values(snapshot);
     access.start(&AccessRecord {
         proto: version_name(info.version),
         method: info.method.as_str(),
@@ -109,12 +110,25 @@ pub fn of_refused(
         error: Some(why),
         user_agent: user_agent.as_deref(),
         referer: referer.as_deref(),
+        fields: &fields,
         ..bare(info.now, info.id, connection, status)
     })
 }
 
 /// Builds an entry without any lookup, for a request during which the gateway panicked.
-pub fn plain<'a>(facts: &RequestFacts<'a>, status: u16) -> AccessRecord<'a> {
+pub fn of_panic(
+    access: &AccessLog,
+    snapshot: &Snapshot,
+    facts: &RequestFacts<'_>,
+    status: u16,
+) -> Vec<u8> {
+    access.start(&AccessRecord {
+        fields: &no_values(snapshot),
+        ..plain(facts, status)
+    })
+}
+
+fn plain<'a>(facts: &RequestFacts<'a>, status: u16) -> AccessRecord<'a> {
     AccessRecord {
         client_ip: facts.client,
         proto: version_name(facts.head.version),
@@ -148,6 +162,7 @@ pub fn log_unreadable(
             431 => "head_too_large",
             _ => "malformed",
         }),
+        fields: &no_values(&snapshot),
         ..bare(core.now(), &id, connection, status)
     });
     access.finish(&mut entry, &AccessEnd::default());
@@ -209,6 +224,14 @@ pub fn header<'a>(
     } else {
         Cow::Borrowed(value)
     })
+}
+
+/// Returns the fields of `log.fields` for a request of which none is evaluated.
+fn no_values(snapshot: &Snapshot) -> SmallVec<[(&str, LoggedField<'_>); 4]> {
+    let fields = snapshot.settings.logged.fields.iter();
+    fields
+        .map(|field| (field.name.as_str(), LoggedField::Missing))
+        .collect()
 }
 
 /// Returns the value of a field of `log.fields`, or a hash of it if it is secret.

@@ -200,7 +200,7 @@ impl RequestState {
         self.metrics.request(facts.head.method, status, duration);
         self.core.activity.count(ActionClass::Own, None);
         if let Some(access) = &self.snapshot.access {
-            let mut entry = access.start(&access_entry::plain(facts, status));
+            let mut entry = access_entry::of_panic(access, &self.snapshot, facts, status);
             let closing = AccessEnd {
                 duration,
                 ..AccessEnd::default()

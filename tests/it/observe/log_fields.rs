@@ -81,6 +81,29 @@ fn expressions_add_fields() {
 }
 
 #[test]
+fn refused_requests_have_all_fields() {
+    let folder = Folder::new();
+    let log = folder.path().join("access.log");
+    let settings = "[log.fields]\nfrom = 'ip.src'\nmethod = 'http.request.method'";
+    let gateway = Running::on(&config(&log, settings));
+    let large = format!("GET / HTTP/1.1\r\nhost: a\r\nx: {}", "x".repeat(100_000));
+    for (head, status) in [
+        ("POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip", 501),
+        ("GET /%00 HTTP/1.1\r\nhost: a", 400),
+        ("GET / HTTP/1.1\r\nno field", 400),
+        (&large, 431),
+    ] {
+        let mut wire = gateway.client().connect();
+        wire.send(format!("{head}\r\n\r\n").as_bytes());
+        assert_eq!(wire.answer().status, status, "{head}");
+    }
+    for line in parse(&log, 4) {
+        let expected = json!({ "from": null, "method": null });
+        assert_eq!(line["fields"], expected, "{line}");
+    }
+}
+
+#[test]
 fn the_trace_is_logged_and_its_header_forwarded() {
     let folder = Folder::new();
     let log = folder.path().join("access.log");
