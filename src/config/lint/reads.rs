@@ -62,7 +62,9 @@ fn tls(text: &ExprText, file: &ConfigFile, warnings: &mut Warnings<'_>) {
     if file.listeners.iter().any(|listener| listener.tls.is_some()) {
         return;
     }
-    let over_tls = first_read(text, |id| id == fields::OVER_TLS);
+    let over_tls = first_read(text, |id| {
+        id == fields::OVER_TLS || id == fields::CLIENT_VERIFIED
+    });
     let needs_tls = |id| {
         matches!(
             by_id(id).presence,

@@ -29,6 +29,16 @@ fn fields_that_are_always_missing() {
         "`ssl` is always false: no listener uses TLS",
     );
     none(&ssl);
+    for (field, what) in [("verified", "false"), ("fingerprint", "missing")] {
+        let test = match field {
+            "verified" => "tls.client.verified".to_owned(),
+            field => format!("len(tls.client.{field}) gt 1"),
+        };
+        only(
+            &deny(&test).replace(TLS, PLAIN),
+            &format!("`tls.client.{field}` is always {what}: no listener uses TLS"),
+        );
+    }
 }
 
 #[test]
