@@ -108,6 +108,11 @@ impl H2Exchange {
                 let again = silent
                     .then(|| exchange.upload.retryable_error(&error))
                     .flatten();
+                let too_long = silent && again.is_none();
+                let error = match error.kind {
+                    UpstreamErrorKind::Refused if too_long => unrepeatable(error),
+                    _ => error,
+                };
                 Err((error.at(&server), again))
             }
         }
@@ -243,6 +248,20 @@ fn failed(error: h2::Error) -> UpstreamError {
 fn is_goaway(error: &UpstreamError) -> bool {
     let source = error.source().and_then(<dyn Error>::downcast_ref);
     source.is_some_and(h2::Error::is_go_away)
+}
+
+/// Explains a refusal of a request that cannot be sent again because its body is no longer available.
+fn unrepeatable(error: UpstreamError) -> UpstreamError {
+    let source = error.source().and_then(<dyn Error>::downcast_ref);
+    let reason = source.and_then(h2::Error::reason);
+    let code = reason.unwrap_or(Reason::REFUSED_STREAM);
+    let did = match is_goaway(&error) {
+        true => format!("it closed the HTTP/2 connection (GOAWAY, {code:?})"),
+        false => format!("it reset the stream ({code:?})"),
+    };
+    error.because(format!(
+        "{did}, and the request body is too large to be kept for another attempt"
+    ))
 }
 
 // === impl Http2Body ===

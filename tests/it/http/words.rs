@@ -17,7 +17,9 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVer
 
 use super::config;
 use super::secure::Openssl;
-use crate::harness::{Authority, Client, Folder, Origin, Process, Wire, wait_until};
+use crate::harness::{
+    Authority, Client, Folder, Frames, Origin, Process, Wire, next_frame, wait_until,
+};
 
 /// What the log says of the upstream at `address` after one request.
 #[track_caller]
@@ -205,6 +207,43 @@ fn an_origin_with_another_protocol_is_reported() {
     let line = said(alert.address, "", GET);
     let wanted = "it looks like TLS: set `tls = true`";
     assert!(line.contains(wanted), "{line}");
+}
+
+#[test]
+fn a_refused_body_that_is_too_large_to_send_again_is_reported() {
+    let goaway = Frames::default().frame(7, 0, 0, &[0; 8]).0;
+    let reset = Frames::default().frame(3, 0, 1, &[0, 0, 0, 7]).0;
+    for (refusal, did) in [
+        (goaway, "closed the HTTP/2 connection (GOAWAY, NO_ERROR)"),
+        (reset, "reset the stream (REFUSED_STREAM)"),
+    ] {
+        let origin = Origin::scripted(move |stream| {
+            let mut wire = Wire::new(stream);
+            if wire.try_exactly(24).is_none() {
+                return;
+            }
+            // Windows of a mebibyte more.
+            let window = [0, 4, 0, 16, 0, 0];
+            let frames = Frames::default().frame(4, 0, 0, &window);
+            wire.send(&frames.frame(8, 0, 0, &[0, 16, 0, 0]).0);
+            let mut body = 0;
+            while let Some((kind, _, _, payload)) = next_frame(&mut wire) {
+                let before = body;
+                body += if kind == 0 { payload.len() } else { 0 };
+                if before <= 80_000 && body > 80_000 {
+                    wire.send(&refusal);
+                }
+            }
+        });
+        let request = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n";
+        let request = [&request[..], &[b'x'; 100_000]].concat();
+        let line = said(origin.address, "protocol = \"h2\"", &request);
+        let wanted = format!(
+            "reason=refused error=\"the origin server refused the request: it {did}, and the request \
+             body is too large to be kept for another attempt\" more=0"
+        );
+        assert!(line.contains(&wanted), "{line}");
+    }
 }
 
 #[test]
