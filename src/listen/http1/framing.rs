@@ -6,8 +6,8 @@
 //! through a connection and invalidates the second framing header of a head and such line ends, which hyper then
 //! refuses with 400: see [`BROKEN`].
 //!
-//! hyper refuses `\"`, `<` and `>` in a query, which many clients send as they are. The scanner finds them, so that they
-//! are percent-encoded before hyper reads them.
+//! hyper refuses `"`, `<`, `>` and invalid UTF-8 in a query, which many clients send as they are. The scanner finds them,
+//! so that they are percent-encoded before hyper reads them: see [`super::query`].
 //!
 //! hyper also responds 400 to a coding that is not `chunked`, but RFC 9112, section 6.1 requires 501. The
 //! scanner finds where the last line of such a request must end: see [`ENDING`].
@@ -23,7 +23,7 @@
 
 mod coding;
 
-use super::query::{is_refused_in_query, refused_in_query};
+use super::query::{is_unescaped_in_query, unescaped_in_query};
 use coding::{CHUNKED_AND_SPACE, CHUNKED_WHOLE, Coding, NO_LETTER, is_framing_header, next_coding};
 
 const LENGTH: &[u8] = b"content-length";
@@ -201,9 +201,9 @@ impl FramingScanner {
         is_bare && bytes.first() == Some(&b'\n')
     }
 
-    /// Returns whether the query of a request line has a byte here that hyper refuses.
+    /// Returns whether the query of a request line has a byte here that must be escaped.
     fn is_unescaped(&self, bytes: &[u8]) -> bool {
-        let first = bytes.first().filter(|byte| is_refused_in_query(**byte));
+        let first = bytes.first().filter(|byte| is_unescaped_in_query(**byte));
         matches!(self.at, ScanState::RequestLine(_, true)) && first.is_some()
     }
 
@@ -331,7 +331,7 @@ impl FramingScanner {
         } else {
             memchr::memchr(b'?', line)
         };
-        let escape = begin.and_then(|begin| refused_in_query(line, begin));
+        let escape = begin.and_then(|begin| unescaped_in_query(line, begin));
         let read = line.get(..escape.unwrap_or(line.len())).unwrap_or_default();
         let last = read.iter().rfind(|byte| **byte != b'\r').unwrap_or(&last);
         self.http10 = *last == b'0';

@@ -173,6 +173,7 @@ fn quotes_and_angle_brackets_in_a_query_are_escaped() {
             ("/?q=\"a\"", "/?q=%22a%22"),
             ("/a//b?<x>=\"%22", "/a/b?%3Cx%3E=%22%22"),
             ("http://a/?\"", "/?%22"),
+            ("/?q=é", "/?q=%C3%A9"),
         ] {
             let raw = format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n");
             let mut whole = client.connect();
@@ -188,6 +189,9 @@ fn quotes_and_angle_brackets_in_a_query_are_escaped() {
         }
         assert_eq!(client.connect().get("/?q=\"b\"").status, 429);
         assert_eq!(client.connect().get("/?q=%22b%22").status, 429);
+        let mut latin1 = client.connect();
+        latin1.send(b"GET /?b=\xe9t\xe9 HTTP/1.1\r\nhost: a\r\n\r\n");
+        assert_eq!(latin1.answer().text(), "origin GET /?b=%E9t%E9 HTTP/1.1");
         // In a path they stay refused.
         assert_eq!(client.connect().get("/<a>").status, 400);
     }

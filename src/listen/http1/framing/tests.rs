@@ -214,6 +214,9 @@ fn the_scanner_stops_at_a_query_that_must_be_escaped() {
         ("/?a=\"b", Some(8)),
         ("/?<", Some(6)),
         ("http://a/?a?>", Some(16)),
+        ("/?a=é\"", Some(8)),
+        ("/?a\"é", Some(7)),
+        ("/é", None),
         ("/\"a<>", None),
         ("/?a=%22", None),
     ] {
