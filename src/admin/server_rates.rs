@@ -30,6 +30,10 @@ struct RateSample {
 /// The recent rates of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServerRate {
+    /// Attempts within the window.
+    pub attempts: u64,
+    /// Attempts without a response within the window.
+    pub errors: u64,
     /// Attempts per second.
     pub requests_per_s: f64,
     /// The share of attempts without a response, 0 to 1.
@@ -93,16 +97,18 @@ impl RateSample {
 
     fn rate_until(&self, last: &Self) -> ServerRate {
         let seconds = last.at.saturating_duration_since(self.at).as_secs_f64();
-        let attempts = last.attempts.saturating_sub(self.attempts) as f64;
-        let errors = last.errors.saturating_sub(self.errors) as f64;
+        let attempts = last.attempts.saturating_sub(self.attempts);
+        let errors = last.errors.saturating_sub(self.errors);
         let pairs = last.latencies.iter().zip(self.latencies);
         let latencies: Vec<u64> = pairs
             .map(|(last, first)| last.saturating_sub(first))
             .collect();
         let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         ServerRate {
-            requests_per_s: ratio(attempts, seconds),
-            error_ratio: ratio(errors, attempts),
+            attempts,
+            errors,
+            requests_per_s: ratio(attempts as f64, seconds),
+            error_ratio: ratio(errors as f64, attempts as f64),
             p99_ms: p99(&latencies).map(|latency| latency.as_secs_f64() * 1_000.0),
         }
     }
@@ -138,6 +144,8 @@ mod tests {
             sample(second, 1_000 + 30 * second, 10 * second);
         }
         let busy = ServerRate {
+            attempts: 400,
+            errors: 100,
             requests_per_s: 40.0,
             error_ratio: 0.25,
             p99_ms: Some(0.995),

@@ -75,6 +75,8 @@ fn server(upstream: &Upstream, status: ServerStatus, rates: &ServerRates) -> Ser
         requests_per_s: rounded(rate.requests_per_s),
         error_ratio: rounded(rate.error_ratio),
         p99_ms: rate.p99_ms.map(rounded),
+        recent_attempts: rate.attempts,
+        recent_errors: rate.errors,
         address: status.address,
     }
 }

@@ -154,6 +154,11 @@ impl UpstreamError {
         self.kind.words().0
     }
 
+    /// Returns the error text without its cause.
+    pub(super) fn sentence(&self) -> &'static str {
+        self.kind.words().1
+    }
+
     /// Returns the time until a server may be eligible. `None` if the error has another cause.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after

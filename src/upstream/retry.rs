@@ -249,6 +249,7 @@ impl<'a> RetryLoop<'a> {
             AttemptEnd::Failed(error) => {
                 server.counts.add(outcome(error));
                 if !(failed.was_idle && failed.is(&[UpstreamErrorKind::Closed])) {
+                    server.note_failure(error);
                     self.strike(server, TrialRequest::end(trial));
                 }
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::server::ServerFigures;
 use super::server_health::{ServerHealth, mark};
-use super::{ServerRegistry, Upstream, UpstreamServer};
+use super::{ServerRegistry, Upstream, UpstreamError, UpstreamServer};
 use crate::clock::Timestamp;
 
 /// One configured server as an operator sees it.
@@ -34,6 +34,8 @@ pub(super) struct HealthNote {
     since: Option<Timestamp>,
     /// The reason of the last failed health check.
     check_error: String,
+    /// The sentence of the last failed request. Empty without one.
+    request_error: &'static str,
 }
 
 // === impl ServerStatus ===
@@ -98,7 +100,7 @@ impl Upstream {
 impl UpstreamServer {
     /// Remembers since when the server is healthy or not. Called at least once per second.
     pub fn note_health(&self, now: Timestamp) {
-        let trouble = self.trouble().filter(|word| is_unhealthy(word));
+        let trouble = self.trouble();
         let mut note = self.note.lock();
         if note.trouble != trouble {
             note.trouble = trouble;
@@ -113,6 +115,11 @@ impl UpstreamServer {
         }
     }
 
+    /// Remembers why a request has failed.
+    pub(super) fn note_failure(&self, error: &UpstreamError) {
+        self.note.lock().request_error = error.sentence();
+    }
+
     /// Returns why the server is unhealthy in `upstream`. `None` if it is healthy.
     fn health_trouble(&self, upstream: &Upstream) -> Option<String> {
         let marks = self.health.marks() & upstream.relevant_marks();
@@ -120,13 +127,17 @@ impl UpstreamServer {
             let error = self.note.lock().check_error.clone();
             return Some(format!("health check failed: {error}"));
         }
-        (marks & mark::OPEN != 0).then(|| "circuit breaker open".to_owned())
+        if marks & mark::OPEN != 0 {
+            return Some("circuit breaker open".to_owned());
+        }
+        if marks & mark::EJECTED != 0 {
+            return Some(match self.note.lock().request_error {
+                "" => "failing".to_owned(),
+                error => format!("failing: {error}"),
+            });
+        }
+        (marks & mark::BUSY != 0).then(|| "busy: it sent 503 with Retry-After".to_owned())
     }
-}
-
-/// Returns whether the word of [`UpstreamServer::trouble`] means an unhealthy server, not one that is only avoided.
-fn is_unhealthy(word: &str) -> bool {
-    ["unhealthy", "circuit_open"].contains(&word)
 }
 
 // === impl ServerHealth ===

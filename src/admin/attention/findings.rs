@@ -1,8 +1,11 @@
 //! The conditions of attention entries, and their texts. Pure.
 
+mod upstreams;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::upstreams::{failing_upstream, unhealthy_servers};
 use crate::admin::objects::{
     AttentionLevel, CertificateObject, HeldObject, LastReloadObject, StoreObject, UpstreamObject,
 };
@@ -86,7 +89,7 @@ impl AttentionFacts {
         let mut findings = Vec::new();
         findings.extend(self.reload());
         findings.extend(self.rules.iter().filter_map(RuleActivity::attack));
-        findings.extend(self.upstreams.iter().filter_map(no_server));
+        findings.extend(self.upstreams.iter().filter_map(failing_upstream));
         let certificates = self.certificates.iter();
         findings.extend(certificates.filter_map(|one| expiry(one, now)));
         findings.extend(self.panics());
@@ -229,50 +232,6 @@ impl RuleActivity {
         let finding = AttentionFinding::new(&id, AttentionLevel::Note, text);
         finding.linked(&format!("rule:{}", self.name))
     }
-}
-
-fn no_server(upstream: &UpstreamObject) -> Option<AttentionFinding> {
-    if upstream
-        .servers
-        .iter()
-        .any(|server| server.takes_requests())
-    {
-        return None;
-    }
-    let (id, name) = (format!("upstream:{}", upstream.name), &upstream.name);
-    let text = format!("{name}: no server takes requests");
-    let finding = AttentionFinding::new(&id, AttentionLevel::Crit, text);
-    let detail = "Requests for this upstream get 503.";
-    Some(finding.with_detail(detail).linked("section:upstreams"))
-}
-
-fn unhealthy_servers(upstream: &UpstreamObject) -> Vec<AttentionFinding> {
-    let unhealthy = upstream
-        .servers
-        .iter()
-        .filter(|server| server.health != "healthy");
-    let finding = unhealthy.map(|server| {
-        let (name, address) = (&upstream.name, &server.address);
-        let text = format!("{name}: {address} is unhealthy");
-        let id = format!("server:{name}/{address}");
-        let takes = upstream
-            .servers
-            .iter()
-            .filter(|server| server.takes_requests())
-            .count();
-        let reason = server.reason.as_deref().unwrap_or("unknown reason");
-        let detail = format!(
-            "{reason}. {takes} of {} servers take requests.",
-            upstream.servers.len()
-        );
-        let finding = AttentionFinding::new(&id, AttentionLevel::Warn, text);
-        let since = server.since.map(|since| since.0);
-        finding
-            .with_detail(capitalized(&detail))
-            .at(since)
-            .linked("section:upstreams")
-    });
-    finding.collect()
 }
 
 fn expiry(certificate: &CertificateObject, now: Timestamp) -> Option<AttentionFinding> {

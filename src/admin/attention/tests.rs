@@ -119,6 +119,8 @@ fn server(address: &str, state: &'static str, health: &'static str) -> ServerObj
         requests_per_s: 0.0,
         error_ratio: 0.0,
         p99_ms: None,
+        recent_attempts: 0,
+        recent_errors: 0,
     }
 }
 
@@ -144,6 +146,45 @@ fn an_upstream_without_a_server_is_critical_and_one_unhealthy_server_is_not() {
     let ids: Vec<_> = found(&facts(vec![bad(), server("b:1", "drain", "healthy")]));
     let ids: Vec<_> = ids.iter().map(|(id, ..)| id.as_str()).collect();
     assert_eq!(ids, ["upstream:app", "server:app/a:1"]);
+}
+
+#[test]
+fn an_upstream_whose_requests_all_fail_is_critical_although_its_server_is_healthy() {
+    let facts = |counts: &[(u64, u64)]| {
+        let servers = counts.iter().map(|(attempts, errors)| ServerObject {
+            recent_attempts: *attempts,
+            recent_errors: *errors,
+            ..server("a:1", "ready", "healthy")
+        });
+        let upstream = UpstreamObject {
+            name: "app".into(),
+            balance: "p2c",
+            servers: servers.collect(),
+        };
+        AttentionFacts {
+            upstreams: vec![upstream],
+            ..AttentionFacts::default()
+        }
+    };
+    let finding = only(&facts(&[(5, 5)]));
+    assert_eq!(
+        (finding.id.as_str(), finding.level),
+        ("upstream:app", AttentionLevel::Crit)
+    );
+    assert_eq!(finding.text, "Every request to app fails");
+    assert_eq!(
+        finding.detail,
+        "5 attempts in the last 10 s, none with a response."
+    );
+    assert_eq!(found(&facts(&[(3, 3), (2, 2)])).len(), 1);
+    for calm in [
+        &[(4, 4)][..],
+        &[(100, 99)],
+        &[(50, 50), (50, 49)],
+        &[(0, 0)],
+    ] {
+        assert_eq!(found(&facts(calm)), [], "{calm:?}");
+    }
 }
 
 #[test]

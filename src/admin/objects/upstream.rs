@@ -36,6 +36,12 @@ pub struct ServerObject {
     pub error_ratio: f64,
     /// The 99th percentile of the time until the response head. `None` without responses.
     pub p99_ms: Option<f64>,
+    /// Attempts of the last ten seconds, for what needs attention.
+    #[serde(skip)]
+    pub recent_attempts: u64,
+    /// Those without a response.
+    #[serde(skip)]
+    pub recent_errors: u64,
 }
 
 // === impl ServerObject ===

@@ -129,6 +129,17 @@ async fn an_unreachable_server_is_ejected_too() {
     assert_eq!(bed.upstream.figures()[0].1.connect_error, 3);
     assert_eq!(bed.upstream.figures()[0].1.healthy, 0);
     assert_eq!(bed.upstream.figures()[1].1.healthy, 1);
+    let [bad, good] = &bed.upstream.statuses()[..] else {
+        panic!("two servers are configured");
+    };
+    let reason = "failing: the server refuses connections";
+    assert_eq!(bad.trouble.as_deref(), Some(reason));
+    assert_eq!(good.trouble, None);
+    bed.server(0).note_health(Timestamp::from_secs(7));
+    assert_eq!(
+        bed.upstream.statuses()[0].since,
+        Some(Timestamp::from_secs(7))
+    );
 }
 
 fn breaker(bed: &mut Bed) {

@@ -287,6 +287,42 @@ fn an_unhealthy_server_has_a_reason() {
     });
 }
 
+/// No health check says so: the gateway knows from the requests.
+#[test]
+fn a_dead_origin_server_is_seen_without_health_checks() {
+    let origin = Origin::start();
+    let dead = "127.0.0.1:1";
+    let both = format!("\"{dead}\", \"{}\"", origin.address);
+    for (servers, id) in [
+        (format!("\"{dead}\""), "upstream:app"),
+        (both, "server:app/127.0.0.1:1"),
+    ] {
+        let upstream = format!(
+            "[[upstreams]]\nname = \"app\"\nbalance = \"round_robin\"\nservers = [{servers}]\n\
+             [[routes]]\nupstream = \"app\""
+        );
+        let own = "[[routes]]\nrespond = { body = \"hello\" }";
+        let gateway = Operated::run(&CONFIG.replace(own, &upstream));
+        wait_until("it needs attention", || {
+            gateway.client().get("/").times(5).statuses();
+            gateway.read("/api/status")["attention"][0]["id"] == id
+        });
+        let metrics = gateway.admin().get("/metrics").send().text();
+        let healthy = |value| {
+            format!("lockgate_upstream_healthy{{upstream=\"app\",server=\"{dead}\"}} {value}\n")
+        };
+        let server = &gateway.read("/api/upstreams")[0]["servers"][0];
+        if server["health"] == "healthy" {
+            let entry = &gateway.read("/api/status")["attention"][0];
+            assert_eq!(entry["text"], "Every request to app fails");
+            assert!(metrics.contains(&healthy(1)), "{metrics}");
+        } else {
+            assert_eq!(server["reason"], "failing: the server refuses connections");
+            assert!(metrics.contains(&healthy(0)), "{metrics}");
+        }
+    }
+}
+
 #[test]
 fn requests_to_the_admin_port_never_count() {
     let folder = Folder::new();
