@@ -168,11 +168,19 @@ impl StoreHandle {
     async fn end_in_fleet(&self, rule: RuleId, id: BanId) -> Result<(), StoreError> {
         let key = FleetKey::of_ban(rule.identity, id);
         let link = self.connected_link().ok_or(StoreError::Unavailable)?;
-        link.delete_record(key).await?;
+        self.delete_ban(link, key).await?;
         self.unindex(key).await;
         self.announce(|now, events| unban_event(key, None).pack(now, &mut events.bans))
             .await;
         Ok(())
+    }
+
+    async fn delete_ban(&self, link: &RedisLink, key: FleetKey) -> Result<(), StoreError> {
+        let deleted = link.delete_record(key).await;
+        if deleted.is_err() {
+            self.check_later(key);
+        }
+        deleted
     }
 
     /// Deletes the record of a ban and announces its end. `None` if the key is not banned.
@@ -187,12 +195,14 @@ impl StoreHandle {
         let record = link.read_ban(fleet_key).await?;
         let known = link.indexed_ban(rule, fleet_key).await?;
         if record.until.is_some() {
-            link.delete_record(fleet_key).await?;
+            self.delete_ban(link, fleet_key).await?;
         }
         if known.is_some() {
             self.unindex(fleet_key).await;
         }
-        let Some(until) = record.until else {
+        // Other gateways may know a ban whose record is gone.
+        let listed = known.as_ref().map(|ban| ban.until);
+        let Some(until) = record.until.or(listed.filter(|until| *until > now)) else {
             return Ok(None);
         };
         let event = unban_event(fleet_key, Some(key));

@@ -3,13 +3,17 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use super::redis::FleetKey;
+use super::administer::unban_event;
+use super::redis::{FleetKey, PackedEvents};
 use super::{ListedBan, StoreHandle};
 use crate::clock::Timestamp;
 
 /// The maximum number of changes of the index that wait for another attempt. Further ones are dropped: the ban is in
 /// force all the same.
 const MAX_WAITING: usize = 1_024;
+
+/// How often a ban is checked whose end has failed, if its record is still there.
+const MAX_CHECKS: u8 = 3;
 
 /// A change of the index of bans.
 #[derive(Clone, Debug)]
@@ -18,6 +22,8 @@ pub(super) enum IndexChange {
     Add(Box<ListedBan>, Box<str>),
     /// Removes a ban.
     Remove(FleetKey),
+    /// Removes a ban if its record is gone, or else checks it again, at most this many times.
+    Check(FleetKey, u8),
 }
 
 /// Changes of the index that have failed, oldest first.
@@ -54,6 +60,7 @@ impl StoreHandle {
         let written = match &change {
             IndexChange::Add(ban, text) => link.index_ban(ban, text).await,
             IndexChange::Remove(key) => link.unindex_ban(*key).await,
+            IndexChange::Check(key, left) => return self.check_ban(*key, *left).await,
         };
         let mirror = self.counters().map(|counters| counters.mirror());
         match &change {
@@ -69,10 +76,34 @@ impl StoreHandle {
                     .into_iter()
                     .for_each(|mirror| mirror.remove(key.ban_id()));
             }
+            IndexChange::Check(..) => {}
         }
         if written.is_err() {
             self.failed_changes.add(change);
         }
+    }
+
+    /// Checks a ban later: the call that deletes its record has failed, and the server may still carry it out.
+    pub(super) fn check_later(&self, key: FleetKey) {
+        self.failed_changes.add(IndexChange::Check(key, MAX_CHECKS));
+    }
+
+    /// Removes a ban from the index and announces its end if its record is gone.
+    async fn check_ban(&self, key: FleetKey, left: u8) {
+        let (Some(link), Some(left)) = (&self.link, left.checked_sub(1)) else {
+            return;
+        };
+        let record = link.read_ban(key).await;
+        if !record.is_ok_and(|record| record.until.is_none()) {
+            self.failed_changes.add(IndexChange::Check(key, left));
+            return;
+        }
+        let removal = Box::pin(self.unindex(key));
+        removal.await;
+        let mut events = PackedEvents::default();
+        unban_event(key, None).pack(self.fleet_time(), &mut events.bans);
+        let counters = self.counters().into_iter();
+        counters.for_each(|counters| counters.announce(events.clone()));
     }
 
     /// Tries again what has failed.
@@ -103,7 +134,7 @@ impl FailedChanges {
         let waiting = std::mem::take(&mut *self.0.borrow_mut());
         let is_due = |change: &IndexChange| match change {
             IndexChange::Add(ban, _) => ban.until > now,
-            IndexChange::Remove(_) => true,
+            IndexChange::Remove(_) | IndexChange::Check(..) => true,
         };
         waiting.into_iter().filter(is_due).collect()
     }

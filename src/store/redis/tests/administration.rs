@@ -282,6 +282,54 @@ fn many_bans_of_the_fleet_end() {
     });
 }
 
+/// The server deletes the records after the node has given up, and the node then removes the bans from the index.
+#[test]
+fn bans_that_end_late_are_not_listed() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let nodes = start_nodes::<2>(&server).await;
+        let [_, rule] = in_both_modes("late");
+        for key in ["k", "l"] {
+            let request = request(&rule, key, HOUR);
+            nodes[0].admin().ban(request).await.unwrap();
+            nodes[1].bans(&rule, key).await;
+        }
+        let listed = nodes[1].lists(&rule).await;
+        let ids = listed.iter().map(|ban| (ban.rule, ban.ban_id)).collect();
+        server.signal("STOP");
+        let change = nodes[0].admin().unban_all(ids).await.unwrap();
+        assert_eq!(change.scope, ChangeScope::Node);
+        server.signal("CONT");
+        until("no node has or lists the bans", async || {
+            nodes[0].0.retry_index().await;
+            let is_free = nodes[1].admits(&ban_check(&rule), "k").await
+                && nodes[1].admits(&ban_check(&rule), "l").await;
+            let listed = [nodes[0].lists(&rule).await, nodes[1].lists(&rule).await];
+            is_free && listed.concat().is_empty()
+        })
+        .await;
+    });
+}
+
+/// A ban whose record the server has evicted is still listed, and can be ended.
+#[test]
+fn a_listed_ban_without_a_record_is_ended() {
+    on_a_core(async {
+        let server = TestServer::start(&[]);
+        let nodes = start_nodes::<2>(&server).await;
+        let [_, rule] = in_both_modes("evicted");
+        let change = nodes[0].admin().ban(request(&rule, "k", HOUR)).await;
+        nodes[1].bans(&rule, "k").await;
+        let link = nodes[0].0.connected_link().unwrap();
+        let key = FleetKey::new(rule.id, b"k");
+        link.delete_record(key).await.unwrap();
+        let removed = nodes[0].admin().unban(rule.id, BanKey::of(b"k")).await;
+        assert_eq!(removed, change);
+        nodes[1].admits_again(&rule, "k").await;
+        assert_eq!(nodes[0].lists(&rule).await, []);
+    });
+}
+
 #[test]
 fn an_exemption_reaches_all_nodes_and_new_ones() {
     on_a_core(async {
