@@ -286,22 +286,29 @@ fn is_word(string: &str) -> bool {
     !looks_special && string.chars().all(is_plain)
 }
 
+fn parts_text(count: usize) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} part{plural}")
+}
+
 // === impl KeyTextError ===
 
 impl fmt::Display for KeyTextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             KeyTextError::PartCount { found, expected } if expected.is_empty() => {
+                let found = parts_text(*found);
                 write!(
                     f,
-                    "the key has {found} parts, but the rule counts all requests together: its key is empty"
+                    "the key has {found}, but the rule counts all requests together: its key is empty"
                 )
             }
             KeyTextError::PartCount { found, expected } => {
                 let (count, parts) = (expected.len(), expected.join(", "));
+                let found = parts_text(*found);
                 write!(
                     f,
-                    "the key has {found} parts, but that of the rule has {count}: {parts}"
+                    "the key has {found}, but that of the rule has {count}: {parts}"
                 )
             }
             KeyTextError::Quotes => {

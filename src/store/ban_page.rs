@@ -96,7 +96,7 @@ impl std::fmt::Display for PageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             PageError::Limit => "limit must be from 1 to 1000",
-            PageError::Cursor => "cursor must be the `next` of a page",
+            PageError::Cursor => "it must be the `next` of a page",
         })
     }
 }

@@ -110,7 +110,7 @@ fn a_rule_without_a_key_has_an_empty_text() {
     assert_eq!(key.read(""), Ok(Vec::new()));
     let error = key.read("x").unwrap_err().to_string();
     let expected =
-        "the key has 1 parts, but the rule counts all requests together: its key is empty";
+        "the key has 1 part, but the rule counts all requests together: its key is empty";
     assert_eq!(error, expected);
 }
 
