@@ -16,14 +16,36 @@ use super::rules;
 use super::state::AdminState;
 use crate::rules::{BanId, Rule};
 use crate::snapshot::Snapshot;
-use crate::store::{AdminError, AdminNote, BanAuthor, BanKey, BanRequest, BanTerms, ListedBan};
+use crate::store::{
+    AdminError, AdminNote, BanAuthor, BanKey, BanRequest, BanTerms, ListedBan, ListedKey,
+};
 
 /// The parameters that select several bans.
 const FILTERS: [&str; 3] = ["rule", "q", "view"];
 
+/// The members of a new ban, and those of a ban that `DELETE` returned.
+const MEMBERS: [&str; 15] = [
+    "rule",
+    "key",
+    "id",
+    "duration",
+    "note",
+    "until",
+    "action",
+    "offence",
+    "since",
+    "by",
+    "mitigated",
+    "last_seen",
+    "addresses",
+    "cause",
+    "scope",
+];
+
 /// `POST /api/mitigations`: bans a key by hand, or restores a ban that `DELETE` returned.
 pub(super) async fn add(state: &AdminState, body: &Map<String, Value>) -> ApiResult {
     let body = BodyMembers(body);
+    body.allow(&MEMBERS)?;
     let snapshot = state.snapshot();
     let rule = rules::find_or_404(&snapshot, body.required("rule")?)?;
     if !snapshot.rules.iter().any(|(_, own)| own.id == rule.id) {
@@ -61,10 +83,8 @@ pub(super) async fn add(state: &AdminState, body: &Map<String, Value>) -> ApiRes
     let figures = state.hub().ban_figures(ban.ban_id);
     let object = mitigations::object(rule, &ban, text, figures.as_ref());
     let verb = if is_undo { "restore the ban of" } else { "ban" };
-    let change = format!(
-        "{verb} {} by {} until {}",
-        object.key, rule.name, object.until
-    );
+    let key = audited(&object.key);
+    let change = format!("{verb} {key} by {} until {}", rule.name, object.until);
     let reply = ApiReply::json(&object).with_status(StatusCode::CREATED);
     Ok(reply.with_change(change))
 }
@@ -115,9 +135,17 @@ async fn key(
             let text = rule.key.list(&bytes, &hash);
             Ok((BanKey::Bytes(bytes.into()), text))
         }
-        (_, Some(id)) => {
-            let known = fresh_listing(state).await?;
-            let known = known.by_id(id).map(|ban| known.key_text(ban));
+        (read, Some(id)) => {
+            let known = known_text(state, snapshot, rule, id).await?;
+            // Text that is hashed or cut can only be compared with that of the ban.
+            let differs = match (&known, text) {
+                (Some(known), Some(text)) => known != text,
+                _ => matches!(read, Some(Ok(_))),
+            };
+            if differs {
+                let message = "`key` and `id` are of different keys: use one of them";
+                return Err(ApiError::invalid(message));
+            }
             let text = known.or(text.map(str::to_owned)).unwrap_or_default();
             Ok((BanKey::Id(id), text))
         }
@@ -126,11 +154,38 @@ async fn key(
     }
 }
 
+/// Returns the text of the key that a ban in force or a removed one has. `None` if this gateway knows neither.
+async fn known_text(
+    state: &AdminState,
+    snapshot: &Snapshot,
+    rule: &Rule,
+    id: BanId,
+) -> Result<Option<String>, ApiError> {
+    let listing = fresh_listing(state).await?;
+    if let Some(known) = listing.by_id(id) {
+        return Ok(Some(listing.key_text(known)));
+    }
+    let removed = state.live.process.store.local().removed_ban(id);
+    Ok(removed.map(|ban| key_text(snapshot, rule, &ListedKey::Bytes(ban.key))))
+}
+
 /// `DELETE /api/mitigations`: unbans one key, or all bans that the filters select.
 pub(super) async fn remove(state: &AdminState, query: &QueryParameters) -> ApiResult {
     let has_key = query.has("key") || query.has("id");
     if !has_key && FILTERS.iter().all(|name| query.get(name).is_none()) {
         let message = "say which bans: `id`, `rule` and `key`, or a filter";
+        return Err(ApiError::invalid(message));
+    }
+    let name = if query.has("id") { "id" } else { "key" };
+    let filter = ["q", "view"]
+        .into_iter()
+        .find(|name| query.get(name).is_some());
+    if let Some(filter) = filter.filter(|_| has_key) {
+        let message = format!("`{name}` selects one ban and `{filter}` several: use one of them");
+        return Err(ApiError::invalid(message));
+    }
+    if query.has("key") && query.has("id") {
+        let message = "`key` and `id` both select one ban: use one of them";
         return Err(ApiError::invalid(message));
     }
     if has_key {
@@ -146,7 +201,7 @@ async fn remove_one(state: &AdminState, query: &QueryParameters) -> ApiResult {
         .get("rule")
         .map(|name| rules::find_or_404(&snapshot, name));
     let rule = rule.transpose()?;
-    let (rule, key) = match (query.get("id"), rule) {
+    let (rule, key) = match (query.any("id"), rule) {
         (Some(id), rule) => find_id(state, &snapshot, rule, id).await?,
         (None, Some(rule)) => {
             let text = query.any("key").unwrap_or_default();
@@ -164,7 +219,7 @@ async fn remove_one(state: &AdminState, query: &QueryParameters) -> ApiResult {
     let figures = state.hub().forget_ban(ban.ban_id);
     let text = key_text(&snapshot, rule, &ban.key);
     let object = mitigations::object(rule, &ban, text, figures.as_ref());
-    let change = format!("unban {} of {}", object.key, rule.name);
+    let change = format!("unban {} of {}", audited(&object.key), rule.name);
     Ok(ApiReply::json(&object).with_change(change))
 }
 
@@ -232,6 +287,11 @@ async fn remove_selected(state: &AdminState, query: &QueryParameters) -> ApiResu
     Ok(ApiReply::json(&object).with_change(change))
 }
 
+/// Returns a key for the audit line. That of a rule which counts all requests together is empty.
+fn audited(key: &str) -> &str {
+    if key.is_empty() { "all requests" } else { key }
+}
+
 fn parsed_id(text: &str) -> Result<BanId, ApiError> {
     BanId::parse(text).ok_or_else(invalid_id)
 }
@@ -246,7 +306,7 @@ fn unknown_id(error: AdminError) -> ApiError {
         return refused(error);
     }
     ApiError::not_found(
-        "no ban in force has this `id`, and none of the last 1,024 that were unbanned one by one here;          use `key` if its text is neither hashed nor cut",
+        "no ban in force has this `id`, and none of the last 1,024 that were unbanned one by one here; use `key` if its text is neither hashed nor cut",
     )
 }
 

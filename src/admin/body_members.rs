@@ -23,7 +23,12 @@ impl<'a> BodyMembers<'a> {
     /// Fails if there is a member with another name.
     pub fn allow(self, names: &[&str]) -> Result<(), ApiError> {
         match self.0.keys().find(|name| !names.contains(&name.as_str())) {
-            Some(unknown) => Err(ApiError::invalid(format!("unknown member `{unknown}`"))),
+            Some(unknown) => {
+                let known: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+                let known = known.join(", ");
+                let message = format!("unknown member `{unknown}`; known here: {known}");
+                Err(ApiError::invalid(message))
+            }
             None => Ok(()),
         }
     }
@@ -108,6 +113,6 @@ mod tests {
         }
         assert!(body.allow(&["a", "b", "c", "d", "e"]).is_ok());
         let error = body.allow(&["a"]).unwrap_err();
-        assert_eq!(error.message, "unknown member `b`");
+        assert_eq!(error.message, "unknown member `b`; known here: `a`");
     }
 }

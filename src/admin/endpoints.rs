@@ -59,6 +59,10 @@ async fn process(
         return Err(ApiError::unavailable("the gateway is draining"));
     }
     let query = QueryParameters::parse(head.uri.query())?;
+    let known = matched.endpoint.parameters();
+    if !known.is_empty() {
+        query.allow(known)?;
+    }
     let body = if access::is_read(&head.method) {
         Vec::new()
     } else {

@@ -24,6 +24,28 @@ impl QueryParameters {
         pairs.map(Self).ok_or_else(wrong)
     }
 
+    /// Fails if a parameter has another name than `names`, or is repeated.
+    pub fn allow(&self, names: &[&str]) -> Result<(), ApiError> {
+        let mut seen: Vec<&str> = Vec::with_capacity(names.len());
+        for (name, _) in &self.0 {
+            let known = names.iter().map(|name| format!("`{name}`"));
+            if !names.contains(&name.as_str()) {
+                let known = known.collect::<Vec<_>>().join(", ");
+                return Err(ApiError::invalid(format!(
+                    "unknown parameter `{name}`; known here: {known}"
+                )));
+            }
+            if seen.contains(&name.as_str()) {
+                let known = known.collect::<Vec<_>>().join(", ");
+                return Err(ApiError::invalid(format!(
+                    "parameter `{name}` is repeated; each of {known} may be present once"
+                )));
+            }
+            seen.push(name);
+        }
+        Ok(())
+    }
+
     /// Returns whether a parameter is present, also with an empty value.
     pub fn has(&self, name: &str) -> bool {
         self.any(name).is_some()
@@ -85,6 +107,20 @@ mod tests {
         assert!(query.number("n", 8..=9, 8).is_err());
         assert!(query.has("view") && !query.has("none"));
         assert!(QueryParameters::parse(Some("a=%ff")).is_err());
+    }
+
+    #[test]
+    fn unknown_and_repeated_parameters_are_refused() {
+        let allow = |query| {
+            let query = QueryParameters::parse(Some(query)).unwrap();
+            query.allow(&["rule", "key"]).map_err(|error| error.message)
+        };
+        assert_eq!(allow("rule=two&key="), Ok(()));
+        assert_eq!(allow("&"), Ok(()));
+        let unknown = "unknown parameter `kye`; known here: `rule`, `key`";
+        assert_eq!(allow("rule=two&kye=203.0.113.30"), Err(unknown.to_owned()));
+        let repeated = "parameter `key` is repeated; each of `rule`, `key` may be present once";
+        assert_eq!(allow("key=a&rule=two&k%65y=b"), Err(repeated.to_owned()));
     }
 
     #[test]

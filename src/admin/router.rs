@@ -249,6 +249,19 @@ impl Endpoint {
                 | Self::Reload
         )
     }
+
+    /// Returns the names of the parameters in the query. An endpoint without any ignores the query.
+    pub const fn parameters(self) -> &'static [&'static str] {
+        match self {
+            Self::History => &["seconds"],
+            Self::Events => &["rule", "action", "ip"],
+            Self::TopKeys => &["n"],
+            Self::Mitigations => &["rule", "q", "view", "limit", "cursor"],
+            Self::RemoveMitigations => &["rule", "key", "id", "q", "view"],
+            Self::RemoveExemption => &["ip"],
+            _ => &[],
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::api_error::ApiError;
+use super::body_members::BodyMembers;
 use super::objects::{ServerObject, UpstreamObject, rounded};
 use super::reply::{ApiReply, ApiResult};
 use super::server_rates::ServerRates;
@@ -36,6 +37,7 @@ pub(super) fn set_server(
     let [name, address] = names else {
         return Err(ApiError::not_found("this path does not exist"));
     };
+    BodyMembers(body).allow(&["state"])?;
     let is_drained = match body.get("state").and_then(Value::as_str) {
         Some("drain") => true,
         Some("ready") => false,

@@ -62,6 +62,23 @@ fn the_segments_in_braces_are_parameters() {
 }
 
 #[test]
+fn the_parameters_of_queries_are_documented() {
+    let document = document();
+    for route in ROUTES {
+        for (method, endpoint) in route.methods {
+            let method = method.as_str().to_lowercase();
+            let parameters = &document["paths"][route.pattern][&method]["parameters"];
+            let parameters = parameters.as_array().cloned().unwrap_or_default();
+            let in_query = parameters.iter().filter(|one| one["in"] == "query");
+            let documented: BTreeSet<_> =
+                in_query.map(|one| one["name"].as_str().unwrap()).collect();
+            let read: BTreeSet<_> = endpoint.parameters().iter().copied().collect();
+            assert_eq!(documented, read, "{method} {}", route.pattern);
+        }
+    }
+}
+
+#[test]
 fn paths_that_need_no_token_say_so() {
     let document = document();
     for route in ROUTES {

@@ -61,6 +61,12 @@ impl MemoryStore {
         self.find_record(id, now).map(|(_, record)| record.ban)
     }
 
+    /// Returns the ban with this id that a person has removed. `None` if there is none that can be restored.
+    pub fn removed_ban(&self, id: BanId) -> Option<BanEntry> {
+        let found = self.removed.lock().find(id);
+        found.map(|(_, record)| record.ban)
+    }
+
     /// Ends a ban, and forgets the offences of its key. Returns the ban, which can be restored.
     pub fn remove_ban(
         &self,

@@ -87,11 +87,16 @@ fn bans_are_searched_and_paged() {
         (total("view=manual"), total("q=nothing")),
         (json!(0), json!(0))
     );
+    let answer = gateway.admin().get("/api/mitigations?cursor=x").send();
+    let message = "`cursor`: it must be the `next` of a page";
+    assert_eq!(body(&answer)["error"], message);
     for (wrong, status) in [
         ("limit=0", 422),
         ("limit=1001", 422),
         ("cursor=x", 422),
         ("view=x", 422),
+        ("vew=all", 422),
+        ("limit=1&limit=2", 422),
         ("rule=x", 404),
     ] {
         let path = format!("/api/mitigations?{wrong}");
@@ -178,6 +183,18 @@ fn a_hashed_key_is_unbanned_by_its_text_or_its_id() {
     let restored = post(&gateway, "/api/mitigations", &body(&removed));
     assert_eq!(restored.status, 201, "{}", restored.text());
     assert_eq!(gateway.read("/api/mitigations")["items"][0]["key"], key);
+    let mut other = body(&restored);
+    for text in ["h:0000000000000000", "readable"] {
+        other["key"] = text.into();
+        // Once for a ban in force, once for a removed one.
+        for _ in 0..2 {
+            let refused = post(&gateway, "/api/mitigations", &other);
+            assert_eq!(refused.status, 422, "{}", refused.text());
+            delete(&gateway, &format!("rule=session&key={key}"));
+        }
+        other["key"] = key.into();
+        assert_eq!(post(&gateway, "/api/mitigations", &other).status, 201);
+    }
     let by_text = post(
         &gateway,
         "/api/mitigations",
@@ -225,6 +242,14 @@ fn a_key_is_banned_by_hand() {
             json!({"rule": "scan", "key": ADDRESS, "duration": "soon"}),
             422,
         ),
+        (
+            json!({"rule": "scan", "key": ADDRESS, "duration": "10m", "note_": "x"}),
+            422,
+        ),
+        (
+            json!({"rule": "scan", "key": "203.0.113.8", "id": banned["id"], "duration": "10m"}),
+            422,
+        ),
         (json!({"rule": "scan", "key": ADDRESS}), 422),
         (json!({"rule": "scan", "duration": "10m"}), 422),
         (json!({"rule": "denied", "key": "", "duration": "10m"}), 422),
@@ -252,6 +277,31 @@ fn many_bans_end_at_once() {
     assert_eq!(delete(&gateway, "").status, 422);
     assert_eq!(delete(&gateway, "rule=&q=").status, 422);
     assert_eq!(delete(&gateway, "rule=nothing").status, 404);
+    for (wrong, message) in [
+        (
+            "rule=scan&kye=198.51.100.1",
+            "unknown parameter `kye`; known here: `rule`, `key`, `id`, `q`, `view`",
+        ),
+        (
+            "rule=scan&key=198.51.100.1&key=198.51.100.2",
+            "parameter `key` is repeated",
+        ),
+        (
+            "rule=scan&key=198.51.100.1&view=all",
+            "`key` selects one ban and `view` several",
+        ),
+        ("id=0&q=scan", "`id` selects one ban and `q` several"),
+        (
+            "id=0&key=198.51.100.1",
+            "`key` and `id` both select one ban",
+        ),
+        ("rule=scan&id=", "32 hexadecimal digits"),
+    ] {
+        let refused = delete(&gateway, wrong);
+        assert_eq!(refused.status, 422, "{wrong}");
+        assert!(refused.text().contains(message), "{}", refused.text());
+    }
+    assert_eq!(gateway.read("/api/mitigations")["total"], 5);
     let one = body(&delete(&gateway, "q=100.3"));
     assert_eq!(one, json!({"removed": 1, "scope": "fleet"}));
     assert_eq!(gateway.read("/api/mitigations")["total"], 4);
@@ -301,4 +351,22 @@ fn an_exempt_client_passes_all_rules() {
     assert_eq!((remove(""), remove("?ip=192.0.2.1")), (422, 404));
     assert_eq!(remove(&format!("?ip={ADDRESS}")), 200);
     assert_eq!(scan(&gateway, ADDRESS), 429);
+}
+
+#[test]
+fn the_audit_line_of_a_rule_without_key_has_words_for_it() {
+    let rule = "[[rules]]\nname = \"global\"\nmitigate = 'true'\nlimit = 100\nperiod = \"1m\"\n";
+    let gateway = Operated::run(&format!("{WATCHED}{rule}"));
+    let request = json!({"rule": "global", "key": "", "duration": "10m"});
+    assert_eq!(post(&gateway, "/api/mitigations", &request).status, 201);
+    assert_eq!(delete(&gateway, "rule=global&key=").status, 200);
+    for change in [
+        "ban all requests by global until ",
+        "unban all requests of global",
+    ] {
+        wait_until("the change is logged", || {
+            let lines = gateway.process.logged("admin change");
+            lines.iter().any(|line| line.contains(change))
+        });
+    }
 }
