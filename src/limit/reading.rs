@@ -4,8 +4,10 @@
 
 use std::time::Duration;
 
-use super::micros_up;
-use super::share::ShareCounts;
+use super::algorithm::RecoveryKind;
+use super::share::{ChargeUnits, ShareCounts};
+use super::{Counter, Limiter, micros_up};
+use crate::clock::Timestamp;
 
 /// No wait helps.
 const NEVER: u64 = u64::MAX;
@@ -78,6 +80,26 @@ impl CounterReading {
     /// Adds both counts of a rule with a ratio.
     pub fn with_share(self, share: ShareCounts) -> Self {
         Self { share, ..self }
+    }
+
+    /// Returns what a counter that was only peeked at would read after a charge of `units`. Its reset can be late by a
+    /// microsecond, because both parts of it are rounded up.
+    pub fn after_charge(self, limiter: &Limiter, now: Timestamp, units: ChargeUnits) -> Self {
+        let alone = Counter::new(limiter.shape(), limiter).charge(limiter, now, units, 0);
+        let reset = match limiter.algorithm.row().recovery {
+            RecoveryKind::Refills => self.reset.saturating_add(alone.reset),
+            RecoveryKind::Expires | RecoveryKind::Released => self.reset.max(alone.reset),
+        };
+        let share = ShareCounts {
+            count: self.share.count.saturating_add(alone.share.count),
+            total: self.share.total.saturating_add(alone.share.total),
+        };
+        Self {
+            remaining: self.remaining.saturating_sub(units.count),
+            reset,
+            share,
+            ..self
+        }
     }
 
     /// Replaces the units left and the time until the reset.

@@ -50,6 +50,44 @@ fn every_algorithm_is_full_at_its_capacity() {
 }
 
 #[test]
+fn a_peek_foretells_the_reading_after_a_charge() {
+    let share = Some(ShareRatio::nearest(0.01));
+    let mut limiters: Vec<Limiter> = Algorithm::ALL.map(|own| per_minute(own, 40)).to_vec();
+    let sliding = per_minute(Algorithm::SlidingWindow, 40);
+    limiters.push(Limiter {
+        slices: 6,
+        ..sliding
+    });
+    limiters.push(Limiter {
+        ratio: share,
+        ..sliding
+    });
+    for limiter in limiters {
+        let limiter = Limiter {
+            queue: 40,
+            burst: 30,
+            ..limiter
+        };
+        let mut counter = Counter::new(limiter.shape(), &limiter);
+        for (second, cost) in [(0, 1), (0, 3), (7, 2), (31, 5), (62, 1), (95, 4), (400, 1)] {
+            let now = at(START + second * SECOND);
+            let peeked = counter.peek(&limiter, now, cost);
+            let foretold = peeked.after_charge(&limiter, now, cost.into());
+            let found = counter.admit(&limiter, now, cost, second + cost);
+            assert!(
+                foretold.reset.abs_diff(found.reset) <= 1,
+                "{limiter:?} {second}"
+            );
+            let foretold = CounterReading {
+                reset: found.reset,
+                ..foretold
+            };
+            assert_eq!(foretold, found, "{limiter:?} {second}");
+        }
+    }
+}
+
+#[test]
 fn the_fill_is_seen_against_what_can_be_used_at_once() {
     let bucket = Limiter {
         burst: 20,

@@ -1,5 +1,5 @@
 //! Applies plans for people without changing anything: every step reads the counter and the ban that it would find, in
-//! the shared store if there is one.
+//! the shared store if there is one. Its result is that of a counted request.
 
 use std::cell::Cell;
 
@@ -72,6 +72,7 @@ impl PlanReader {
                 FoundStep::Admitted => continue,
                 FoundStep::Unavailable => return Some(rule),
             };
+            let done = counted(plan, done, result.at);
             result.steps.push(done);
             if ends && done.status != KeyStatus::Within {
                 self.read_others(plan, index + 1, &read, result);
@@ -130,6 +131,26 @@ impl PlanReader {
             }
         }
         FoundStep::Done(own_result(store, plan, number, now))
+    }
+}
+
+/// Returns the result that a step would have after counting the request. What it refuses costs nothing.
+fn counted(plan: &Plan, done: StepResult, now: Timestamp) -> StepResult {
+    let Some((step, reading)) = plan.steps.get(usize::from(done.step)).zip(done.reading) else {
+        return done;
+    };
+    let is_charged = match step.op {
+        StepOp::Admit => reading.fits,
+        StepOp::Charge => reading.fits || step.ban.is_never(),
+        StepOp::Peek | StepOp::CheckBan | StepOp::Always => false,
+    };
+    if !is_charged {
+        return done;
+    }
+    StepResult {
+        reading: Some(reading.after_charge(&step.limiter, now, step.units())),
+        charged: true,
+        ..done
     }
 }
 

@@ -1,5 +1,7 @@
 //! `POST /api/explain`: live counters are read, keys can be set, and nothing is counted.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{Operated, WATCHED, json as body, list};
@@ -59,7 +61,7 @@ fn a_hashed_key_is_explained_with_its_counter() {
         let token = rule(&gateway, "token", &json!({"token": key}));
         assert_eq!(
             (&token["value"], &token["remaining"], &token["key"]),
-            (&json!(2), &json!(1), &json!(key))
+            (&json!(3), &json!(0), &json!(key))
         );
         assert_eq!(token["verdict"], "counted");
         assert_eq!(token["key_parts"][0]["value"], key);
@@ -87,6 +89,78 @@ fn a_hashed_key_is_explained_with_its_ban() {
         assert_eq!(session["key"], ban["key"]);
         assert!(session["banned_for_ms"].as_u64() > Some(500_000));
     }
+}
+
+#[test]
+fn the_document_has_every_field() {
+    let gateway = Operated::run(WATCHED);
+    let explained = body(&explain(&gateway, "/scan", &json!({})));
+    let names = |object: &Value| -> BTreeSet<String> {
+        let members = object.as_object().unwrap();
+        members.keys().cloned().collect()
+    };
+    let schema = &gateway.read("/api/openapi.json")["components"]["schemas"]["Explanation"];
+    assert_eq!(names(&schema["properties"]), names(&explained));
+    let required = list(&schema["required"]).iter();
+    let required: BTreeSet<String> = required
+        .map(|name| name.as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(required, names(&explained));
+}
+
+/// The response to a live request, the explanation before it, and the same for a refused one.
+#[test]
+fn an_explanation_is_that_of_the_next_request() {
+    let quota = "limit = 3\nperiod = \"1h\"\n";
+    let rule = |name: &str, more: &str| {
+        let expression = format!("'http.request.uri.path eq \"/{name}\"'");
+        format!(
+            "[[rules]]\nname = \"{name}\"\nmitigate = {expression}\nkey = [\"ip.src\"]\n{quota}{more}\n"
+        )
+    };
+    let algorithms = [
+        "sliding_window",
+        "fixed_window",
+        "sliding_log",
+        "token_bucket",
+        "gcra",
+    ];
+    let rules = algorithms.map(|name| rule(name, &format!("algorithm = \"{name}\"")));
+    let gateway = Operated::run(&format!("{WATCHED}{}", rules.concat()));
+    for name in algorithms {
+        let path = format!("/{name}");
+        for used in [1, 2, 3, 3, 3] {
+            let explained = body(&explain(&gateway, &path, &json!({})));
+            let rules = list(&explained["rules"]);
+            let own = rules.iter().find(|rule| rule["name"] == name).unwrap();
+            assert_eq!(
+                (&own["value"], &own["remaining"]),
+                (&json!(used), &json!(3 - used)),
+                "{own}"
+            );
+            let live = gateway.client().from("198.51.100.1").get(&path).send();
+            let response = &explained["response"];
+            assert_eq!(response["status"], live.status, "{name} {used}");
+            let shown = response["headers"]["ratelimit"].as_str().unwrap();
+            let (shown, sent) = (quota_of(shown), quota_of(live.header("ratelimit").unwrap()));
+            assert_eq!(shown.0, sent.0, "{name} {used}");
+            // A second can begin between the two.
+            assert!(
+                shown.1.abs_diff(sent.1) <= 60,
+                "{name} {used}: {shown:?} {sent:?}"
+            );
+        }
+    }
+}
+
+/// The parameters `r` and `t` of a `RateLimit` field.
+fn quota_of(field: &str) -> (u64, u64) {
+    let number = |name: &str| {
+        let mut parts = field.split(';').map(str::trim);
+        let found = parts.find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+        found.unwrap_or_else(|| panic!("{field}")).parse().unwrap()
+    };
+    (number("r"), number("t"))
 }
 
 #[test]

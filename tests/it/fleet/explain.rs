@@ -127,14 +127,14 @@ fn exact_counts_are_explained() {
     let rules = &explained["rules"];
     assert_eq!(
         (&rules[0]["value"], &rules[0]["remaining"]),
-        (&json!(3), &json!(17))
+        (&json!(4), &json!(16))
     );
     wait_until("the responses are counted", || {
-        explain(&other, "/login", &with_cookie())["rules"][1]["value"] == 3
+        explain(&other, "/login", &with_cookie())["rules"][1]["value"] == 4
     });
     assert_eq!(send(&other, "/login", 1), [200]);
     let explained = explain(&one, "/login", &with_cookie());
-    assert_eq!(explained["rules"][0]["value"], 4);
+    assert_eq!(explained["rules"][0]["value"], 5);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn an_explanation_during_an_outage_says_so() {
         let explained = explain(&gateway, "/login", &with_cookie());
         let note = "the shared store does not reply: the counters are those of this gateway alone";
         assert_eq!(explained["notes"], json!([note]), "{explained}");
-        assert_eq!(explained["rules"][0]["value"], 3, "{explained}");
+        assert_eq!(explained["rules"][0]["value"], 4, "{explained}");
         server.signal("CONT");
     }
 }
