@@ -107,8 +107,11 @@ fn the_page_never_scrolls_sideways() {
     wait_until("a ban is listed", || {
         browser.find(".bans tbody tr").is_some() && browser.find(".keys tbody tr").is_some()
     });
-    for width in [360, 900, 1440] {
+    for width in [360, 900, 1181, 1280, 1366, 1439, 1440] {
         resize(&browser, width, 900);
+        let wide = "return [...document.querySelectorAll('#strip .tile')]
+            .filter((tile) => tile.scrollWidth > tile.clientWidth).map((tile) => tile.id)";
+        assert_eq!(browser.run(wide), json!([]), "{width}");
         let hidden =
             "const page = document.documentElement; return page.scrollWidth - page.clientWidth";
         browser.save_screenshot(&format!("dashboard-{width}"));
