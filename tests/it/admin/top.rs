@@ -100,6 +100,24 @@ fn decisions_of_a_rule_arrive_and_are_explained() {
 }
 
 #[test]
+fn a_ban_without_a_recorded_request_is_not_explained() {
+    let gateway = Operated::run(WATCHED);
+    let body = r#"{"rule": "scan", "key": "203.0.113.7", "duration": "10m"}"#;
+    let banned = gateway.admin().post("/api/mitigations").json(body).send();
+    assert_eq!(banned.status, 201);
+    let terminal = top(&gateway, &[], 100, 30);
+    terminal.press("b");
+    terminal.shows("203.0.113.7");
+    terminal.press("x");
+    terminal.shows("No request of this key was recorded.");
+    assert!(
+        !terminal.text().contains("forwarded"),
+        "{}",
+        terminal.text()
+    );
+}
+
+#[test]
 fn the_terminal_is_restored_at_every_end() {
     let gateway = Operated::run(CONFIG);
     for (keys, signal) in [

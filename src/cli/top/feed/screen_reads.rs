@@ -95,10 +95,7 @@ fn figures(client: &AdminClient, request: &ReadRequest) -> ReadResult<Option<Scr
         TopScreen::Bans(search) => bans(client, search)?,
         TopScreen::Ban { rule, key } => ban(client, rule, key)?,
         TopScreen::Client(id) => client_figures(client, id)?,
-        TopScreen::Explanation(subject) => ScreenFigures {
-            about: Some(client.send("POST", "/api/explain", &explained(client, subject)?)?),
-            ..ScreenFigures::default()
-        },
+        TopScreen::Explanation(subject) => explanation(client, subject)?,
     }))
 }
 
@@ -202,26 +199,29 @@ fn client_figures(client: &AdminClient, id: &str) -> ReadResult<ScreenFigures> {
     })
 }
 
-/// Returns the request to explain. For a ban, it is the newest one with its key.
-fn explained(client: &AdminClient, subject: &ExplainSubject) -> ReadResult<Value> {
+/// Explains a request. For a ban, it is the newest one with its key, and nothing is explained if none is recorded.
+fn explanation(client: &AdminClient, subject: &ExplainSubject) -> ReadResult<ScreenFigures> {
+    let mut figures = ScreenFigures::default();
+    match explained(client, subject)? {
+        Some(request) => figures.about = Some(client.send("POST", "/api/explain", &request)?),
+        None => figures.error = Some("No request of this key was recorded".to_owned()),
+    }
+    Ok(figures)
+}
+
+/// Returns the request to explain. `None` if the gateway has recorded none with the key of a ban.
+fn explained(client: &AdminClient, subject: &ExplainSubject) -> ReadResult<Option<Value>> {
     let (rule, key) = match subject {
-        ExplainSubject::Request(request) => return Ok(request.clone()),
+        ExplainSubject::Request(request) => return Ok(Some(request.clone())),
         ExplainSubject::Ban { rule, key } => (rule, key),
     };
-    let path = format!("/api/clients/{}", escaped(key));
-    // A ban by hand of a key that has sent no request is known to the gateway, but has no decision.
-    let found = client.get(&path).unwrap_or_default();
+    let found = match client.get(&format!("/api/clients/{}", escaped(key))) {
+        // A ban by hand of a key that has sent no request may be of a client that is not known.
+        Err(AdminClientError::Refused(_)) => return Ok(None),
+        found => found?,
+    };
     let decisions = found.list("decisions").iter();
     let mut decisions = decisions.map(|decision| ListedRow::of(RowKind::Decision, decision));
     let own = decisions.find(|row| row.rule == *rule && row.key == *key);
-    if let Some(request) = own.and_then(|row| row.explain_request()) {
-        return Ok(request);
-    }
-    let mut request = json!({ "method": "GET", "url": "/", "keys": { rule.as_str(): key } });
-    let address = key.split(' ').find(|part| part.parse::<IpAddr>().is_ok());
-    if let (Some(address), Some(request)) = (address, request.as_object_mut()) {
-        request.insert("ip".to_owned(), json!(address));
-        request.remove("keys");
-    }
-    Ok(request)
+    Ok(own.and_then(|row| row.explain_request()))
 }
