@@ -10,7 +10,7 @@ use self::common_parts::common_parts;
 pub(super) use self::listing_cache::{ListingCache, fresh_listing, listing};
 use super::api_error::ApiError;
 use super::mitigations::{
-    self, BanFilter, BanView, FEW_REQUESTS, is_first_offence, key_text, rules_by_id,
+    self, BanFilter, BanView, FEW_REQUESTS, acting_rules, is_first_offence, key_text, rules_by_id,
 };
 use super::objects::{CommonPartObject, MitigationObject, MitigationPage};
 use crate::clock::Timestamp;
@@ -48,8 +48,10 @@ struct SearchedText<'a> {
 impl BanListing {
     fn new(snapshot: Arc<Snapshot>, bans: Vec<ListedBan>, hub: Arc<ActivityHub>) -> Self {
         let quiet = hub.quiet_bans(FEW_REQUESTS);
+        let acting = acting_rules(&snapshot);
         let known = bans.into_iter().map(|ban| KnownBan {
-            is_likely_false_positive: is_first_offence(ban.offence, &ban.by)
+            is_likely_false_positive: acting.contains(&ban.rule)
+                && is_first_offence(ban.offence, &ban.by)
                 && quiet.contains(&ban.ban_id),
             ban,
         });

@@ -63,12 +63,18 @@ pub(super) fn count_likely_false_positives(live: &RunningGateway) -> usize {
         return 0;
     }
     let bans = process.store.local().list_bans(None, process.clock.now());
-    let rules: HashSet<RuleId> = snapshot.rules.iter().map(|(_, rule)| rule.id).collect();
+    let rules = acting_rules(&snapshot);
     let likely = bans.iter().filter(|ban| {
         let is_first = is_first_offence(ban.offence, &ban.by);
         is_first && rules.contains(&ban.id) && quiet.contains(&ban.ban_id)
     });
     likely.count()
+}
+
+/// Returns the rules whose bans mitigate requests: not those of dry runs.
+pub(super) fn acting_rules(snapshot: &Snapshot) -> HashSet<RuleId> {
+    let rules = snapshot.rules.iter().filter(|(_, rule)| !rule.dry_run);
+    rules.map(|(_, rule)| rule.id).collect()
 }
 
 pub(super) fn is_first_offence(offence: u32, by: &BanAuthor) -> bool {
@@ -106,6 +112,7 @@ pub(super) fn object(
         rule: rule.name.to_string(),
         key,
         action: rule.action.name(),
+        dry_run: rule.dry_run,
         until: ban.until.into(),
         offence: ban.offence,
         since: Some(ban.since.into()),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::admin_client::{AdminArgs, AdminClient, AdminClientError, query};
 use super::records::{Record, RecordCell, RecordStyle};
-use super::{OutputFormat, print};
+use super::{OutputFormat, print, print_error};
 
 /// The number of bans in one request.
 const PAGE: usize = 1_000;
@@ -34,7 +34,7 @@ pub struct BansArgs {
     /// Only bans with this text in the key or the rule, ignoring case.
     #[arg(long = "match", value_name = "TEXT")]
     text: Option<String>,
-    /// Only first offences that mitigated at most 5 requests and were not made by hand.
+    /// Only first offences that mitigated at most 5 requests and were not made by hand; not of dry runs.
     #[arg(long)]
     likely_false_positives: bool,
     /// The maximum number of bans [default: all].
@@ -92,7 +92,7 @@ pub fn ban(args: &BanArgs) -> ExitCode {
     }
     let client = args.admin.client();
     let banned = client.and_then(|client| client.send("POST", "/api/mitigations", &body));
-    print_result(banned, args.format)
+    print_result(banned, args.format, true)
 }
 
 /// Unbans a key, or all keys of a rule, and prints the removed ban or the number of them.
@@ -102,10 +102,17 @@ pub fn unban(args: &UnbanArgs) -> ExitCode {
     let path = format!("/api/mitigations{}", query(&parameters));
     let client = args.admin.client();
     let removed = client.and_then(|client| client.call("DELETE", &path));
-    print_result(removed, args.format)
+    print_result(removed, args.format, false)
 }
 
-fn print_result(result: Result<Value, AdminClientError>, format: OutputFormat) -> ExitCode {
+fn print_result(
+    result: Result<Value, AdminClientError>,
+    format: OutputFormat,
+    is_ban: bool,
+) -> ExitCode {
+    for note in result.iter().flat_map(|changed| notes(changed, is_ban)) {
+        print_error(&format!("lockgate: {note}"));
+    }
     match (result, format) {
         (Ok(object), OutputFormat::Json) => print(&format!("{object:#}\n")),
         (Ok(object), OutputFormat::Human) => {
@@ -159,15 +166,35 @@ fn page_path(args: &BansArgs, limit: usize, cursor: Option<&str>) -> String {
 /// The columns of a ban.
 fn record(ban: &Value) -> Record {
     let cell = |name: &str| RecordCell::of(ban.get(name).unwrap_or(&Value::Null));
+    let action = match ban.get("action").and_then(Value::as_str) {
+        Some(action) if is_dry_run(ban) => RecordCell::Text(format!("would {action}")),
+        _ => cell("action"),
+    };
     vec![
         cell("rule"),
         cell("key"),
-        cell("action"),
+        action,
         RecordCell::time(ban.get("until").unwrap_or(&Value::Null)),
         cell("offence"),
         cell("mitigated"),
         cell("by"),
     ]
+}
+
+fn is_dry_run(ban: &Value) -> bool {
+    ban.get("dry_run").and_then(Value::as_bool) == Some(true)
+}
+
+/// What the operator must know about a change, for the standard error.
+fn notes(changed: &Value, is_ban: bool) -> Vec<&'static str> {
+    let mut notes = Vec::new();
+    if changed.get("scope").and_then(Value::as_str) == Some("node") {
+        notes.push("on this gateway only: the shared store is out of reach");
+    }
+    if is_ban && is_dry_run(changed) {
+        notes.push("the rule is a dry run and does not act: this ban mitigates nothing");
+    }
+    notes
 }
 
 /// Writes pages of bans as one document.
@@ -243,6 +270,29 @@ mod tests {
         assert_eq!(printer.page(&[ban()]), expected);
         assert_eq!(printer.page(&[ban()]), expected);
         assert_eq!(printer.end(), "");
+    }
+
+    #[test]
+    fn a_ban_of_a_dry_run_says_what_it_would_do() {
+        let mut ban = ban();
+        ban["dry_run"] = json!(true);
+        let text = BanPrinter::new(OutputFormat::Human, RecordStyle::Tabs).page(&[ban]);
+        assert!(text.contains("\twould shadow\t"), "{text}");
+    }
+
+    #[test]
+    fn a_change_says_where_and_whether_it_applies() {
+        let changed =
+            |scope: &str, is_dry_run: bool| json!({"scope": scope, "dry_run": is_dry_run});
+        let here = "on this gateway only: the shared store is out of reach";
+        let dry = "the rule is a dry run and does not act: this ban mitigates nothing";
+        assert!(notes(&changed("fleet", false), true).is_empty());
+        assert_eq!(notes(&changed("node", true), true), [here, dry]);
+        assert_eq!(notes(&changed("node", true), false), [here]);
+        assert_eq!(
+            notes(&json!({"removed": 3, "scope": "node"}), false),
+            [here]
+        );
     }
 
     #[test]

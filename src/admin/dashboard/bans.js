@@ -217,8 +217,8 @@ function updateBanRow(row, item) {
   setAttribute(button, "aria-disabled", hasEnded || null);
 }
 
-function describeBan({ action, offence, by, scope }) {
-  const parts = [action, `offence ${offence}`];
+function describeBan({ action, dry_run: isDryRun, offence, by, scope }) {
+  const parts = [isDryRun ? `would ${action}` : action, `offence ${offence}`];
   if (by === "manual") parts.push("by hand");
   if (scope === "node" && state.status?.store.kind === "redis") parts.push("this node only");
   return parts.join(", ");

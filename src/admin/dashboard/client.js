@@ -76,14 +76,14 @@ function describeCounts({ mitigated, forwarded, window_start: start }) {
   return `Since ${formatTime(start)}${node}: ${passed}${formatNumber(mitigated)} mitigated.`;
 }
 
-function clientBan({ rule, action, key, until, cause, addresses, mitigated, offence }) {
+function clientBan({ rule, action, dry_run: isDryRun, key, until, cause, addresses, mitigated, offence }) {
   // The gateway counts addresses up to 64.
   const count = addresses >= 64 ? `${formatNumber(addresses)} or more` : formatNumber(addresses);
   const facts = [`Offence ${offence}`, `${plural(mitigated, "request")} mitigated`];
   if (addresses > 1) facts.push(`${count} addresses share this key`);
   return create("div", { class: "client-ban" },
     create("b", {}, rule),
-    actionChip(action),
+    actionChip(action, isDryRun),
     create("span", { class: "end" }, `${formatRemaining(until)} left`),
     create("p", { class: "mono" }, key || "all requests"),
     create("p", {}, `${cause ? `${cause}. ` : ""}${facts.join(", ")}.`));

@@ -14,6 +14,8 @@ pub struct MitigationObject {
     /// The readable key. It identifies the ban unless it is cut or contains a hash.
     pub key: String,
     pub action: &'static str,
+    /// Whether the rule is a dry run: the ban mitigates nothing.
+    pub dry_run: bool,
     pub until: ApiTime,
     /// The ordinal of this offence of the key, counted from 1.
     pub offence: u32,

@@ -267,6 +267,7 @@ fn mitigation(time: ApiTime) -> MitigationObject {
         rule: String::new(),
         key: String::new(),
         action: "block",
+        dry_run: false,
         until: time,
         offence: 1,
         since: None,

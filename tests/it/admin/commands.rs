@@ -111,6 +111,39 @@ fn keys_are_banned_and_unbanned() {
 }
 
 #[test]
+fn bans_of_a_dry_run_are_marked() {
+    let gateway = Operated::run(CONFIG);
+    let url = format!("http://{}", gateway.admin);
+    let run = |command: &[&str]| {
+        let (name, rest) = command.split_first().unwrap();
+        let command = [&[*name, "--admin", &url], rest].concat();
+        result(&Process::output(&gateway.process.folder, &command))
+    };
+    gateway.client().get("/.env").times(2).all_are(200);
+    wait_until("it is banned", || {
+        gateway.read("/api/mitigations")["items"][0]["dry_run"] == true
+    });
+    let page = gateway.read("/api/mitigations");
+    assert_eq!(
+        (&page["all"], &page["likely_false_positives"]),
+        (&1.into(), &0.into())
+    );
+    let (_, text) = run(&["bans"]);
+    assert!(text.starts_with("scan\t127.0.0.1\twould block\t"), "{text}");
+    let command = ["ban", "--admin", &url, "scan", "203.0.113.7", "10m"];
+    let output = Process::output(&gateway.process.folder, &command);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        text,
+        "lockgate: the rule is a dry run and does not act: this ban mitigates nothing\n"
+    );
+    assert_eq!(
+        gateway.read("/api/status")["attention"],
+        serde_json::json!([])
+    );
+}
+
+#[test]
 fn the_configuration_names_the_gateway_and_the_token() {
     let folder = Folder::new();
     let free = TcpListener::bind("127.0.0.1:0").unwrap();

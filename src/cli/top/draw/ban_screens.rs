@@ -140,7 +140,9 @@ pub(super) fn ban_row(
 ) -> Line<'static> {
     let object = &row.object;
     let time = time_left(object, "until", now).unwrap_or_default();
-    let mut action = area.style.action(object.text("action"), false);
+    let mut action = area
+        .style
+        .action(object.text("action"), object.flag("dry_run"));
     action.content = left(&action.content, ACTION).into();
     let mut spans = vec![
         Span::raw(left(&clean(&row.rule), RULE) + " "),
@@ -182,6 +184,9 @@ pub(super) fn ban_facts(row: &ListedRow, now: Timestamp) -> String {
         Some(format!("offence {}", ban.count("offence"))),
         addresses(ban),
     ];
+    if ban.flag("dry_run") {
+        facts.push(Some("dry run, mitigates nothing".to_owned()));
+    }
     if ban.text("scope") == "node" {
         facts.push(Some("on this gateway only".to_owned()));
     }
@@ -234,7 +239,9 @@ pub(super) fn ban(model: &TopModel, rule: &str, key: &str, area: DrawArea) -> Ve
         };
         facts.push(("applies to", scope.to_owned()));
     }
-    let action = area.style.action(object.text("action"), false);
+    let action = area
+        .style
+        .action(object.text("action"), object.flag("dry_run"));
     lines.extend(packed(
         vec![styled(left("action", 14), area.style.bold()), action],
         0,

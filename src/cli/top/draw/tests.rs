@@ -259,6 +259,22 @@ fn an_empty_gateway_has_no_rules_and_no_bans() {
 }
 
 #[test]
+fn a_ban_of_a_dry_run_says_what_it_would_do() {
+    let mut model = TopModel::new(NOW);
+    press(&mut model, "b");
+    let ban = json!({"rule": "scan", "key": "a", "action": "block", "dry_run": true});
+    let figures = ScreenFigures {
+        rows: Some(vec![ListedRow::of(RowKind::Ban, &ban)]),
+        about: Some(json!({"total": 1})),
+        error: None,
+    };
+    model.take_figures(&model.screen.clone(), figures);
+    let text = screen(&model, PLAIN, 100, 24).join("\n");
+    assert!(text.contains("would block"), "{text}");
+    assert!(text.contains("dry run, mitigates nothing"), "{text}");
+}
+
+#[test]
 fn text_of_clients_moves_no_cursor() {
     let evil = "\u{1b}[2J\r\n\u{202e}x";
     let object = json!({"rule": "one", "key": evil, "cause": evil, "action": evil, "id": evil, "path": evil,
