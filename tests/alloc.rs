@@ -7,6 +7,8 @@
     reason = "a test"
 )]
 
+#[path = "alloc/activity.rs"]
+mod activity;
 #[allow(dead_code, reason = "shared with the benchmarks")]
 #[path = "../benches/instructions/cases.rs"]
 mod cases;
