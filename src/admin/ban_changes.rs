@@ -24,7 +24,7 @@ use crate::store::{
 const FILTERS: [&str; 3] = ["rule", "q", "view"];
 
 /// The members of a new ban, and those of a ban that `DELETE` returned.
-const MEMBERS: [&str; 15] = [
+const MEMBERS: [&str; 16] = [
     "rule",
     "key",
     "id",
@@ -32,6 +32,7 @@ const MEMBERS: [&str; 15] = [
     "note",
     "until",
     "action",
+    "dry_run",
     "offence",
     "since",
     "by",
