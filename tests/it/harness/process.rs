@@ -227,10 +227,10 @@ fn kill(signal: &str, pid: u32) -> bool {
     kill.stderr(Stdio::null()).status().unwrap().success()
 }
 
-/// Waits for what must come, and fails if it does not.
+/// Waits for what must come, and fails if it does not within a minute.
 #[track_caller]
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..2000 {
+    for _ in 0..6000 {
         if is_so() {
             return;
         }
