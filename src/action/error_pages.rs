@@ -40,7 +40,8 @@ impl ErrorPages {
     }
 }
 
-/// Builds the configured response for an error. `None` if there is none, or for a gRPC call, which cannot read it.
+/// Builds the configured response for an error. `None` without a configured response, and for a gRPC call,
+/// which cannot read it.
 pub(super) fn error_page(
     request: &RequestInfo<'_>,
     status: StatusCode,

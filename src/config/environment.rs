@@ -30,7 +30,7 @@ const SHORTEST_PART: usize = 3;
 
 /// Replaces the references in all strings of a file. Reports variables that are not set.
 pub(super) fn fill(root: &mut DeTable<'_>, part: &SourceFile<'_>, out: &mut Diagnostics) {
-    let mut filler = Filler { part, out };
+    let mut filler = VariableFiller { part, out };
     filler.table(root);
 }
 
@@ -38,8 +38,8 @@ pub(super) fn fill(root: &mut DeTable<'_>, part: &SourceFile<'_>, out: &mut Diag
 pub(super) fn filled(text: &str) -> String {
     let pieces = pieces(text).into_iter();
     let value = |piece| match piece {
-        Piece::Text(text) => text.to_owned(),
-        Piece::Reference {
+        TextPiece::Text(text) => text.to_owned(),
+        TextPiece::Reference {
             written,
             name,
             default,
@@ -50,7 +50,8 @@ pub(super) fn filled(text: &str) -> String {
 
 /// Returns whether a text contains a reference or an escaped one.
 pub(super) fn has_reference(text: &str) -> bool {
-    text.contains("${") && (text.contains("$${") || pieces(text).iter().any(Piece::is_reference))
+    text.contains("${")
+        && (text.contains("$${") || pieces(text).iter().any(TextPiece::is_reference))
 }
 
 /// Replaces values by their references in a text that becomes a string of a configuration file.
@@ -70,14 +71,14 @@ pub fn restored(text: &str, filled: &[FilledReference]) -> String {
 }
 
 /// Fills the strings of one file.
-struct Filler<'a> {
+struct VariableFiller<'a> {
     part: &'a SourceFile<'a>,
     out: &'a mut Diagnostics,
 }
 
 /// A part of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece<'t> {
+enum TextPiece<'t> {
     Text(&'t str),
     Reference {
         /// The whole reference.
@@ -87,9 +88,9 @@ enum Piece<'t> {
     },
 }
 
-// === impl Filler ===
+// === impl VariableFiller ===
 
-impl Filler<'_> {
+impl VariableFiller<'_> {
     fn table(&mut self, table: &mut DeTable<'_>) {
         for (_, value) in table.iter_mut() {
             let span = value.span();
@@ -120,11 +121,11 @@ impl Filler<'_> {
         let mut is_broken = false;
         for piece in pieces(text) {
             let (written, name, default) = match piece {
-                Piece::Text(text) => {
+                TextPiece::Text(text) => {
                     filled.push_str(text);
                     continue;
                 }
-                Piece::Reference {
+                TextPiece::Reference {
                     written,
                     name,
                     default,
@@ -169,11 +170,11 @@ impl Filler<'_> {
     }
 }
 
-// === impl Piece ===
+// === impl TextPiece ===
 
-impl Piece<'_> {
+impl TextPiece<'_> {
     fn is_reference(&self) -> bool {
-        matches!(self, Piece::Reference { .. })
+        matches!(self, TextPiece::Reference { .. })
     }
 }
 
@@ -193,32 +194,32 @@ fn lookup(name: &str, default: Option<&str>) -> Result<String, String> {
 }
 
 /// Splits a text into references and the text between them.
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+fn pieces(text: &str) -> Vec<TextPiece<'_>> {
     let (mut pieces, mut from, mut at) = (Vec::new(), 0, 0);
     let between = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
     while let Some(found) = text.get(at..).and_then(|rest| rest.find("${")) {
         let start = at + found;
         if between(from, start).ends_with('$') {
             // The first `$` is left out.
-            pieces.push(Piece::Text(between(from, start - 1)));
+            pieces.push(TextPiece::Text(between(from, start - 1)));
             (from, at) = (start, start + 2);
             continue;
         }
         match reference(text.get(start..).unwrap_or_default()) {
             Some((piece, length)) => {
-                pieces.push(Piece::Text(between(from, start)));
+                pieces.push(TextPiece::Text(between(from, start)));
                 pieces.push(piece);
                 (from, at) = (start + length, start + length);
             }
             None => at = start + 2,
         }
     }
-    pieces.push(Piece::Text(between(from, text.len())));
+    pieces.push(TextPiece::Text(between(from, text.len())));
     pieces
 }
 
 /// Reads the reference at the start of a text. Returns its length too. `None` if it is not one.
-fn reference(text: &str) -> Option<(Piece<'_>, usize)> {
+fn reference(text: &str) -> Option<(TextPiece<'_>, usize)> {
     let inside = text.strip_prefix("${")?;
     let (inside, _) = inside.split_once('}')?;
     let (name, default) = match inside.split_once(":-") {
@@ -230,7 +231,7 @@ fn reference(text: &str) -> Option<(Piece<'_>, usize)> {
         name.starts_with(starts) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let length = inside.len() + 3;
     let written = text.get(..length).filter(|_| is_name)?;
-    let piece = Piece::Reference {
+    let piece = TextPiece::Reference {
         written,
         name,
         default,

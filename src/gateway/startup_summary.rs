@@ -19,7 +19,7 @@ pub struct StartupSummary {
     url: String,
     /// The addresses of the listeners.
     addresses: Vec<SocketAddr>,
-    /// The address of the admin port. `None` if there is none.
+    /// The address of the admin port. `None` without an admin port.
     admin: Option<SocketAddr>,
     rules: usize,
     /// Where the counters are: `memory` or `redis`.

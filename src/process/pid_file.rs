@@ -1,7 +1,7 @@
 //! `server.pid_file`: the file with the id of the running process.
 //!
 //! A running gateway keeps its file locked (flock(2)). So a file without a lock is stale, whatever id it contains,
-//! and nobody can use the file of a running gateway by mistake. The kernel releases the lock when the process ends.
+//! and no other process can use the file of a running gateway by mistake. The kernel releases the lock when the process ends.
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -125,7 +125,7 @@ impl PidFile {
             return Ok(());
         }
         if self.temporary.is_none() && !is_in_place {
-            // The new process of a failed handover has replaced the file, or somebody has removed it.
+            // The new process of a failed handover has replaced the file, or the file was removed.
             *self = match Self::beside(&self.path) {
                 Ok(file) => file,
                 Err(error) => return Err(io::Error::other(error.to_string())),

@@ -81,7 +81,7 @@ impl PathPattern {
         self.segments().iter().filter_map(PathSegment::name)
     }
 
-    /// The index of the segment with this name. `None` if there is none.
+    /// The index of the segment with this name. `None` if no segment has it.
     pub(super) fn variable(&self, name: &str) -> Option<usize> {
         let mut segments = self.segments().iter();
         segments.position(|segment| segment.name() == Some(name))

@@ -81,7 +81,7 @@ impl UrlScheme {
 // === impl RouteConditions ===
 
 impl RouteConditions {
-    /// Whether there are none.
+    /// Whether the route has no conditions.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

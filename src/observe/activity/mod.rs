@@ -11,9 +11,9 @@
 //! | --- | --- |
 //! | batch of a core | 512 decisions, 16,384 keys in 1 MiB, 16,384 bans, 16 samples |
 //! | inbox of the hub | 64 batches; cores keep their batch while it is full |
-//! | decisions | 65,536, at most 32 MiB |
-//! | hottest keys | 256 keys of at most 1 KiB for each rule, about 8,192 samples of at most 4 KiB |
-//! | bans | as many as the store can hold, about 120 bytes each; 10,000 causes of at most 240 bytes; 1,024 removed bans |
+//! | decisions | 65,536, about 40 MiB |
+//! | hottest keys | 256 keys of at most 1 KiB for each rule, about 8,192 samples of at most 10 KiB |
+//! | bans | as many as the store can hold, about 240 bytes each; 10,000 causes of at most 240 bytes; 1,024 removed bans |
 //! | history | 180 × (12 + 2 × rules) × 4 bytes |
 //! | markers | 60 |
 //! | stream | 40 decisions, 60 markers and one tick |
